@@ -6,6 +6,7 @@
 
 use serde_json::value::RawValue;
 use std::fmt::{self, Write as _};
+use std::time::Duration;
 
 /// How deep a document that we interpret (configuration, schema) may nest. Tool arguments and results are passed on as
 /// text and are not bound by this.
@@ -59,6 +60,11 @@ pub(crate) fn decode_string(text: &str) -> Option<String> {
 /// `text` as a JSON string literal.
 pub(crate) fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
+}
+
+/// A duration as JSON seconds with microseconds.
+pub(crate) fn seconds(duration: Duration) -> String {
+    format!("{:.6}", duration.as_secs_f64())
 }
 
 /// Rewrites the lone surrogates of a JSON string literal (`\ud800`, valid JSON but no Unicode) to `\ufffd`.

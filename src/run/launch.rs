@@ -1,0 +1,332 @@
+//! From a plan to a running script: interpreter, staging directory, environment, working directory, child.
+
+use super::outcome::Setting;
+use super::stage::Stage;
+use super::{probe, Inner};
+use crate::config::{Config, IsolationLevel, Mode};
+use crate::json;
+use crate::python::{self, Environ, Interpreter, Interpreters};
+use crate::rpc::exchange::{Exchange, Observer, Policy};
+use crate::sys::child::Child;
+use crate::sys::confine::Confine;
+use crate::sys::leash::Leash;
+use crate::sys::spawn::{self, Command};
+use crate::sys::{fd, random, scan};
+use crate::text::Redactor;
+use std::ffi::{CString, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+/// What all runs of an engine are launched with.
+#[derive(Debug)]
+pub(crate) struct Launcher {
+    pub environ: Environ,
+    pub interpreters: Interpreters,
+    /// The generated module.
+    pub module_source: String,
+    /// Where staging directories are made.
+    pub parents: Vec<PathBuf>,
+    /// Tells the processes of this engine's runs from those of others.
+    pub engine_tag: u64,
+}
+
+/// A script that runs.
+#[derive(Debug)]
+pub(super) struct Launched {
+    pub child: Child,
+    /// As long as we hold it, the kernel lets the group live.
+    pub leash: Leash,
+    pub stdout: Option<OwnedFd>,
+    pub stderr: Option<OwnedFd>,
+    pub target: scan::Target,
+    pub exchange: Arc<Exchange>,
+    pub stage: Stage,
+    pub setting: Setting,
+    pub notes: Vec<String>,
+    pub redactor: Arc<Redactor>,
+}
+
+/// Why a script was not started.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub message: String,
+    pub setting: Setting,
+}
+
+/// What is known so far, for the result of a launch that fails half-way.
+struct Progress<'a> {
+    run: &'a Arc<Inner>,
+    setting: Setting,
+    notes: Vec<String>,
+}
+
+impl Launcher {
+    pub(super) fn launch(&self, run: &Arc<Inner>) -> Result<Launched, Failure> {
+        let mut progress = Progress {
+            run,
+            setting: self.setting(run),
+            notes: Vec::new(),
+        };
+        self.start(&mut progress).map_err(|message| Failure {
+            message,
+            setting: progress.setting,
+        })
+    }
+
+    /// What the result says of a run's setting before anything is known of the interpreter.
+    pub(super) fn setting(&self, run: &Inner) -> Setting {
+        Setting {
+            mode: run.plan.options.mode.name(),
+            module: run.plan.config.module_name.clone(),
+            tools: run.plan.tools.keys().cloned().collect(),
+            ..Setting::default()
+        }
+    }
+
+    fn start(&self, progress: &mut Progress<'_>) -> Result<Launched, String> {
+        let run = progress.run;
+        let config = &run.plan.config;
+        let interpreter = self.interpreter(run)?;
+        progress.setting.python = Some(interpreter.executable.clone());
+        let stage = Stage::create(
+            &self.parents,
+            &run.plan.code,
+            &config.module_name,
+            &self.module_source,
+            &interpreter,
+        )
+        .map_err(|e| format!("cannot make the staging directory: {e}"))?;
+        let cwd = self.working_directory(progress, &stage);
+        progress.setting.cwd = Some(cwd.clone());
+        let redactor = Arc::new(Redactor::new(self.environ.scrubbed_secrets(&self.passthrough(run))));
+        let token = random::hex128().map_err(|e| format!("cannot make a token: {e}"))?;
+        let exchange = self.open_exchange(run, &stage, token.clone(), &redactor)?;
+        match self.spawn(progress, &interpreter, &stage, &cwd, &token) {
+            Ok(spawned) => Ok(Launched {
+                child: spawned.child,
+                leash: spawned.leash,
+                stdout: Some(spawned.stdout),
+                stderr: Some(spawned.stderr),
+                target: spawned.target,
+                exchange,
+                stage,
+                setting: std::mem::take(&mut progress.setting),
+                notes: std::mem::take(&mut progress.notes),
+                redactor,
+            }),
+            Err(message) => {
+                exchange.close();
+                // The reason why nothing was started matters more than a directory that the next engine sweeps.
+                let _ = stage.remove();
+                Err(message)
+            }
+        }
+    }
+}
+
+/// A child and what its supervisor needs of it.
+struct Spawned {
+    child: Child,
+    leash: Leash,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+    target: scan::Target,
+}
+
+impl Launcher {
+    fn interpreter(&self, run: &Inner) -> Result<Arc<Interpreter>, String> {
+        let config = &run.plan.config;
+        let runner = |probe: &python::ProbeCommand| probe::run(probe);
+        self.interpreters
+            .find(
+                run.plan.options.mode,
+                config.python.as_deref(),
+                &self.environ,
+                &config.module_name,
+                &self.module_source,
+                &runner,
+            )
+            .map_err(|e| e.message().to_string())
+    }
+
+    fn passthrough(&self, run: &Inner) -> Vec<String> {
+        let mut names = run.plan.config.env_passthrough.clone();
+        names.extend(run.plan.options.env_passthrough.iter().cloned());
+        names
+    }
+
+    /// The directory that the script starts in: the run's, the session's, the host's; staging in strict mode and where
+    /// the one that was wanted cannot be entered.
+    fn working_directory(&self, progress: &mut Progress<'_>, stage: &Stage) -> PathBuf {
+        let options = &progress.run.plan.options;
+        let staging = stage.path().to_path_buf();
+        if options.mode == Mode::Strict {
+            return staging;
+        }
+        let wanted = options.cwd.clone().or_else(|| progress.run.plan.config.cwd.clone());
+        let wanted = match wanted {
+            Some(dir) => Ok(dir),
+            None => std::env::current_dir().map_err(|e| format!("the host's working directory is gone ({e})")),
+        };
+        let problem = match wanted {
+            Ok(dir) if dir.is_dir() => return std::path::absolute(&dir).unwrap_or(dir),
+            Ok(dir) => format!("the working directory {} does not exist", dir.display()),
+            Err(problem) => problem,
+        };
+        progress
+            .notes
+            .push(format!("{problem}; the script ran in a temporary directory instead."));
+        staging
+    }
+
+    fn open_exchange(
+        &self,
+        run: &Arc<Inner>,
+        stage: &Stage,
+        token: String,
+        redactor: &Arc<Redactor>,
+    ) -> Result<Arc<Exchange>, String> {
+        let config = &run.plan.config;
+        let policy = Policy {
+            tools: Arc::clone(&run.plan.tools),
+            max_tool_calls: run.plan.options.max_tool_calls,
+            max_parallel_calls: config.max_parallel_calls,
+            max_message_bytes: config.max_message_bytes,
+            context: run.plan.context,
+            redactor: Arc::clone(redactor),
+        };
+        let observer: Weak<dyn Observer> = Arc::downgrade(&(Arc::clone(run) as Arc<dyn Observer>));
+        stage
+            .listen()
+            .and_then(|listener| Exchange::open(listener, token, policy, Arc::clone(&run.wiring.calls), observer))
+            .map_err(|e| format!("cannot listen for tool calls in {}: {e}", stage.path().display()))
+    }
+
+    fn spawn(
+        &self,
+        progress: &mut Progress<'_>,
+        interpreter: &Interpreter,
+        stage: &Stage,
+        cwd: &Path,
+        token: &str,
+    ) -> Result<Spawned, String> {
+        let run = progress.run;
+        let pipe = || fd::pipe().map_err(|e| format!("cannot make a pipe for the script's output: {e}"));
+        let (stdout, child_stdout) = pipe()?;
+        let (stderr, child_stderr) = pipe()?;
+        for end in [&stdout, &stderr] {
+            fd::set_nonblocking(std::os::fd::AsRawFd::as_raw_fd(end)).map_err(|e| format!("cannot prepare a pipe: {e}"))?;
+        }
+        let (leash, leash_end) = Leash::pair().map_err(|e| format!("cannot make the leash: {e}"))?;
+        let marker = format!("PTC_RUN={token:.16}");
+        let confine = confine_for(&run.plan.config);
+        progress.setting.isolation = Some(isolation_report(&run.plan.config, &confine));
+        let tag = scan::run_tag(self.engine_tag, run.id);
+        let command = Command {
+            program: path_cstring(&interpreter.executable)?,
+            argv: vec![path_cstring(&interpreter.executable)?, path_cstring(&stage.script())?],
+            envp: self.environment(run, stage, cwd, token)?,
+            cwd: path_cstring(cwd)?,
+            stdout: child_stdout,
+            stderr: child_stderr,
+            leash: Some(leash_end),
+            tag,
+            limits: Vec::new(),
+            confine,
+        };
+        let before = scan::Counter::now();
+        let child = spawn::spawn(command).map_err(|e| {
+            self.interpreters.forget(&interpreter.executable);
+            format!("cannot start {}: {}", interpreter.executable.display(), e.message())
+        })?;
+        let target = scan::Target {
+            leader: child.pid(),
+            tag,
+            marker: Some(marker),
+            before,
+        };
+        Ok(Spawned {
+            child,
+            leash,
+            stdout,
+            stderr,
+            target,
+        })
+    }
+
+    fn environment(&self, run: &Inner, stage: &Stage, cwd: &Path, token: &str) -> Result<Vec<CString>, String> {
+        let joins = (run.plan.options.mode == Mode::Project).then_some(cwd);
+        let mut own: Vec<(&str, OsString)> = vec![
+            ("PTC_BOOT", python::boot_value(joins)),
+            ("PTC_RPC_SOCKET", stage.socket().into_os_string()),
+            ("PTC_RPC_TOKEN", token.into()),
+            ("PTC_RUN", format!("{token:.16}").into()),
+            ("PYTHONPATH", self.python_path(run, stage)),
+            ("PYTHONUTF8", "1".into()),
+            ("PYTHONDONTWRITEBYTECODE", "1".into()),
+        ];
+        if run.plan.options.tools.is_some() {
+            let names: Vec<&str> = run.plan.tools.keys().map(String::as_str).collect();
+            own.push(("PTC_TOOLS", names.join(",").into()));
+        }
+        if crate::sys::leash::NEEDS_WATCHER {
+            own.push(("PTC_LEASH_FD", "3".into()));
+        }
+        let pairs = self
+            .environ
+            .child_env(&self.passthrough(run), &run.plan.options.env, &own);
+        pairs
+            .into_iter()
+            .map(|(name, value)| {
+                let shown = name.to_string_lossy().into_owned();
+                let pair = [name.as_bytes(), b"=", value.as_bytes()].concat();
+                CString::new(pair).map_err(|_| format!("the environment variable {shown} contains a NUL byte"))
+            })
+            .collect()
+    }
+
+    /// The staging directory, then what the user has on PYTHONPATH.
+    fn python_path(&self, run: &Inner, stage: &Stage) -> OsString {
+        let from_options = run.plan.options.env.iter().rev().find(|(name, _)| name == "PYTHONPATH");
+        let users = match from_options {
+            Some((_, value)) => Some(OsString::from(value)),
+            None => self.environ.get("PYTHONPATH").map(OsString::from),
+        };
+        let mut path = stage.path().as_os_str().as_bytes().to_vec();
+        if let Some(users) = users.filter(|u| !u.is_empty()) {
+            path.push(b':');
+            path.extend_from_slice(users.as_bytes());
+        }
+        OsString::from_vec(path)
+    }
+}
+
+fn confine_for(config: &Config) -> Confine {
+    match config.isolation.level {
+        IsolationLevel::None => Confine::none(),
+        // The sandbox's own rules are not built yet: the report says so.
+        IsolationLevel::Guard | IsolationLevel::Sandbox => Confine::guard(),
+    }
+}
+
+/// The result's `isolation`: what was asked, what was done, what could not be.
+fn isolation_report(config: &Config, confine: &Confine) -> String {
+    let level = config.isolation.level;
+    let mut missing = confine.missing();
+    if level == IsolationLevel::Sandbox {
+        missing.push("sandbox: file rules, network and limits are not in this version of ptc".into());
+    }
+    let mut report = json::ObjectWriter::default();
+    report
+        .string("requested", level.name())
+        .raw("applied", json::string_array(confine.applied()))
+        .raw("missing", json::string_array(missing));
+    report.finish()
+}
+
+fn path_cstring(path: &Path) -> Result<CString, String> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| format!("the path {} contains a NUL byte", path.display()))
+}

@@ -1,0 +1,427 @@
+//! One execution of one script: staged, spawned, supervised, settled.
+//!
+//! | file | what it is for |
+//! |---|---|
+//! | `mod.rs` | the handle: wait, pull events, cancel |
+//! | `plan.rs` | configuration and options, resolved for this run |
+//! | `stage.rs` | the private directory with script, module and socket |
+//! | `probe.rs` | the engine's own short runs of an interpreter |
+//! | `launch.rs` | interpreter, environment and working directory; the child is made |
+//! | `supervise.rs` | the poll loop: output, exit, deadline, cancel, kill |
+//! | `output.rs` | bounded capture of what is written |
+//! | `outcome.rs`, `hint.rs` | the result in words and as JSON |
+//! | `event.rs` | what happens, told as it happens |
+
+pub(crate) mod event;
+mod hint;
+mod launch;
+pub(crate) mod outcome;
+mod output;
+pub(crate) mod plan;
+mod probe;
+mod stage;
+mod supervise;
+
+use crate::error::{Code, Error, Result};
+use crate::host::Callbacks;
+use crate::json::ObjectWriter;
+use crate::rpc::call::Pending;
+use crate::rpc::exchange::{Exchange, Observer};
+use crate::rpc::ledger::Record;
+use crate::rpc::switchboard::{Served, Switchboard};
+use crate::sys::{self, fd};
+use event::{Event, EventKind, PullQueue, PushQueue};
+use outcome::Outcome;
+use plan::Plan;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+pub(crate) use launch::Launcher;
+
+/// How calls and events of a run reach the host.
+pub(crate) struct Wiring {
+    pub callbacks: Arc<Callbacks>,
+    /// Where requests are read. With lent threads it is the run's own, else the engine's.
+    pub calls: Arc<Switchboard>,
+    /// Where event callbacks are made, if there are any.
+    pub pushes: Option<Arc<Switchboard>>,
+    /// The board that a waiting thread serves, if it lends itself.
+    pub lent: Option<Arc<Switchboard>>,
+    pub calls_go: CallsGo,
+}
+
+/// Where a call goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallsGo {
+    /// To the dispatch callback.
+    ToDispatch,
+    /// Into the queue from which the host pulls.
+    ToQueue,
+    /// Nowhere: nobody has a handle to pull them with.
+    Nowhere,
+}
+
+/// Why a run is being stopped; the first cause counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StopCause {
+    Timeout,
+    Cancelled(Option<String>),
+    Overrun,
+}
+
+/// The run's state, shared by its handles, its supervisor and the servers of its calls.
+pub(crate) struct Inner {
+    me: Weak<Inner>,
+    id: u64,
+    plan: Plan,
+    wiring: Wiring,
+    began: Instant,
+    stop: Mutex<Option<StopCause>>,
+    /// Wakes the supervisor: written by whoever stops the run, read by the supervisor's poll.
+    wake: Wake,
+    exchange: OnceLock<Arc<Exchange>>,
+    pulled: PullQueue,
+    pushed: PushQueue,
+    end: Mutex<Option<Arc<Outcome>>>,
+    ended: Condvar,
+}
+
+/// A socket pair, since a write to a pipe could raise SIGPIPE in the host.
+#[derive(Debug)]
+struct Wake {
+    waker: OwnedFd,
+    sleeper: OwnedFd,
+}
+
+impl Wake {
+    fn new() -> io::Result<Wake> {
+        let (waker, sleeper) = fd::socketpair()?;
+        Ok(Wake { waker, sleeper })
+    }
+
+    fn wake(&self) {
+        // A full buffer wakes just as well.
+        let _ = fd::send(self.waker.as_raw_fd(), &[1]);
+    }
+
+    fn clear(&self) {
+        let mut bytes = [0; 64];
+        while matches!(fd::recv(self.sleeper.as_raw_fd(), &mut bytes), Ok(n) if n == bytes.len()) {}
+    }
+
+    fn fd(&self) -> RawFd {
+        self.sleeper.as_raw_fd()
+    }
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+impl Inner {
+    /// A run that is yet to be handed to [`Inner::execute`].
+    pub(crate) fn new(plan: Plan, wiring: Wiring) -> Result<Arc<Inner>> {
+        let wake = Wake::new().map_err(|e| Error::new(Code::Io, format!("cannot make a socket pair for the run: {e}")))?;
+        Ok(Arc::new_cyclic(|me| Inner {
+            me: Weak::clone(me),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            plan,
+            wiring,
+            began: Instant::now(),
+            stop: Mutex::new(None),
+            wake,
+            exchange: OnceLock::new(),
+            pulled: PullQueue::default(),
+            pushed: PushQueue::default(),
+            end: Mutex::new(None),
+            ended: Condvar::new(),
+        }))
+    }
+
+    /// Does it all; to be called once, on a thread of the engine.
+    pub(crate) fn execute(self: &Arc<Self>, launcher: &Launcher) {
+        let remains = supervise::execute(self, launcher);
+        let outcome = Arc::new(remains.into_outcome());
+        let mut data = ObjectWriter::default();
+        data.string("status", outcome.status().name())
+            .raw("duration_seconds", crate::json::seconds(self.began.elapsed()));
+        self.tell(Event::new(EventKind::End, data.finish()));
+        *self.end() = Some(outcome);
+        self.pulled.end();
+        self.ended.notify_all();
+        if let Some(lent) = &self.wiring.lent {
+            lent.wake_all();
+        }
+    }
+
+    /// Asks the run to stop, unless it was asked before or has ended.
+    pub(crate) fn stop(&self, cause: StopCause) {
+        let mut stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        if stop.is_none() {
+            *stop = Some(cause);
+            drop(stop);
+            self.wake.wake();
+        }
+    }
+
+    fn stop_cause(&self) -> Option<StopCause> {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Passes an event on to whoever listens.
+    fn tell(&self, event: Event) {
+        if self.wiring.calls_go == CallsGo::ToQueue {
+            self.pulled.push(event.clone());
+        }
+        let (Some(board), Some(run)) = (&self.wiring.pushes, self.me.upgrade()) else {
+            return;
+        };
+        if self.pushed.push(event) {
+            board.post_task(Box::new(move || run.deliver()));
+        }
+    }
+
+    /// Whether anybody listens to events.
+    fn is_listened_to(&self) -> bool {
+        self.wiring.pushes.is_some() || self.wiring.calls_go == CallsGo::ToQueue
+    }
+
+    /// Hands pushed events to the host until there are none.
+    fn deliver(&self) {
+        while let Some(event) = self.pushed.next() {
+            let on_event = |host: &crate::host::Host| host.on_event.as_ref().map(|f| f(&event));
+            // A callback that panicked has lost its event; there is nobody to tell.
+            let _ = self.wiring.callbacks.enter(self.id, on_event);
+        }
+        if let Some(lent) = &self.wiring.lent {
+            lent.wake_all();
+        }
+        self.ended.notify_all();
+    }
+
+    pub(crate) fn outcome(&self) -> Option<Arc<Outcome>> {
+        self.end().clone()
+    }
+
+    /// Whether the run has ended and everything that was to be told has been told.
+    fn is_settled(&self) -> bool {
+        self.end().is_some() && self.pushed.is_idle()
+    }
+
+    /// Waits for the end until `deadline`; lends this thread to callbacks where the host has given no others.
+    pub(crate) fn wait(&self, deadline: Option<Instant>) -> Result<Option<Arc<Outcome>>> {
+        if self.wiring.callbacks.is_inside_run(self.id) {
+            let message = "a callback cannot wait for its own run: return from it, the run goes on meanwhile";
+            return Err(Error::new(Code::State, message));
+        }
+        match &self.wiring.lent {
+            Some(board) => self.serve_until_end(board, deadline),
+            None => Ok(self.sleep_until_end(deadline)),
+        }
+    }
+
+    fn serve_until_end(&self, board: &Switchboard, deadline: Option<Instant>) -> Result<Option<Arc<Outcome>>> {
+        while !self.is_settled() {
+            let served = board
+                .serve_one(deadline, || ())
+                .map_err(|e| Error::new(Code::Io, format!("cannot wait for tool calls: {e}")))?;
+            if served == Served::Nothing && sys::poll::has_passed(deadline) {
+                return Ok(self.outcome());
+            }
+        }
+        // Other threads may wait here for the same end.
+        board.wake_all();
+        Ok(self.outcome())
+    }
+
+    fn sleep_until_end(&self, deadline: Option<Instant>) -> Option<Arc<Outcome>> {
+        let mut end = self.end();
+        while end.is_none() {
+            end = match deadline {
+                None => self.ended.wait(end).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.checked_duration_since(Instant::now())?;
+                    self.ended.wait_timeout(end, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        end.clone()
+    }
+
+    /// Waits until the run has ended and its pushed events are delivered; for the engine's close.
+    pub(crate) fn wait_settled(&self, deadline: Option<Instant>) -> bool {
+        if self.wiring.lent.is_some() {
+            // Only a thread that waits would deliver, and after a close nobody is owed events.
+            return self.sleep_until_end(deadline).is_some();
+        }
+        let mut end = self.end();
+        while !(end.is_some() && self.pushed.is_idle()) {
+            end = match deadline.map(|d| d.saturating_duration_since(Instant::now())) {
+                None => self.ended.wait(end).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => return false,
+                Some(left) => self.ended.wait_timeout(end, left).unwrap_or_else(PoisonError::into_inner).0,
+            };
+        }
+        true
+    }
+
+    fn end(&self) -> MutexGuard<'_, Option<Arc<Outcome>>> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn announce(&self, pending: &Pending) {
+        if !self.is_listened_to() {
+            return;
+        }
+        let mut data = ObjectWriter::default();
+        data.raw("id", pending.id())
+            .string("tool", pending.call().tool())
+            .string("args_preview", &pending.record.args_preview);
+        self.tell(Event::of_call(pending.call().clone(), data.finish()));
+    }
+
+    fn dispatch(&self, pending: &Pending) {
+        let call = pending.call();
+        let dispatched = self.wiring.callbacks.enter(self.id, |host| match &host.dispatch {
+            Some(dispatch) => dispatch(call),
+            None => drop(call.fail("the host has no dispatch callback")),
+        });
+        match dispatched {
+            Some(Ok(())) => pending.end_offer("dispatch returned without an answer"),
+            Some(Err(panic)) => pending.end_offer(&format!("dispatch panicked: {panic}")),
+            None => pending.end_offer("the host's engine was closed"),
+        }
+    }
+}
+
+impl Observer for Inner {
+    fn offer(&self, pending: &Arc<Pending>) {
+        match self.wiring.calls_go {
+            CallsGo::ToDispatch => {
+                self.announce(pending);
+                self.dispatch(pending);
+            }
+            CallsGo::ToQueue => {
+                // Whoever pulls it may answer at once, so it is deferred before it can be pulled.
+                let _ = pending.call().defer();
+                self.announce(pending);
+            }
+            CallsGo::Nowhere => pending.end_offer(
+                "nobody serves this call: the host has no dispatch callback; it has to start the run and pull its \
+                 events instead of executing it in one step",
+            ),
+        }
+    }
+
+    fn ended(&self, record: &Arc<Record>) {
+        if self.is_listened_to() {
+            self.tell(Event::new(EventKind::CallEnd, record.to_json()));
+        }
+    }
+
+    fn overrun(&self) {
+        self.stop(StopCause::Overrun);
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// One execution of one script. Clones are handles to the same run; the last one that goes cancels a run that is still
+/// going. Every method may be called from any thread.
+#[derive(Debug, Clone)]
+pub struct Run(Arc<Guard>);
+
+/// Cancels the run when the last handle is dropped.
+#[derive(Debug)]
+struct Guard {
+    inner: Arc<Inner>,
+    pid: i32,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.pid == sys::host::pid() {
+            self.inner.stop(StopCause::Cancelled(Some("the run was dropped".into())));
+        }
+    }
+}
+
+impl Run {
+    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+        Run(Arc::new(Guard {
+            inner,
+            pid: sys::host::pid(),
+        }))
+    }
+
+    /// Waits for the end, at most `timeout` (`None`: without limit). `Ok(None)`: it is still running.
+    ///
+    /// With a host that lends its threads (`threads` = 0) this is where callbacks run; such a wait returns after a
+    /// callback that is under way has returned.
+    ///
+    /// # Errors
+    /// [`Code::State`] inside a callback of this run, or in a forked child of the process that started it.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<Arc<Outcome>>> {
+        self.own()?.wait(deadline(timeout))
+    }
+
+    /// The next event of a run whose host pulls (no dispatch callback), waiting for it at most `timeout`. `Ok(None)`:
+    /// none in that time, or the last one was given out. A call that is pulled is deferred.
+    ///
+    /// # Errors
+    /// [`Code::State`] where calls are pushed to a dispatch callback, or in a forked child.
+    pub fn next_event(&self, timeout: Option<Duration>) -> Result<Option<Event>> {
+        let inner = self.own()?;
+        if inner.wiring.calls_go != CallsGo::ToQueue {
+            let message = "events are not pulled here: the host has a dispatch callback; give on_event to be told of events";
+            return Err(Error::new(Code::State, message));
+        }
+        Ok(inner.pulled.pull(deadline(timeout)))
+    }
+
+    /// A descriptor that is readable while an event waits or the run has ended: one end of a non-blocking socket pair
+    /// that belongs to the run. Its bytes mean nothing and may be read.
+    ///
+    /// # Errors
+    /// [`Code::Io`] when there are no descriptors left, [`Code::State`] as [`Run::next_event`].
+    pub fn event_fd(&self) -> Result<RawFd> {
+        let queue = &self.own()?.pulled;
+        queue
+            .fd()
+            .map_err(|e| Error::new(Code::Io, format!("cannot make a descriptor for the run's events: {e}")))
+    }
+
+    /// Stops the run: SIGTERM, and SIGKILL after the grace period. Returns at once. Does nothing when the run has ended
+    /// or is being stopped already. `reason` replaces the words after the dash in the closing line of the output.
+    pub fn cancel(&self, reason: Option<&str>) {
+        if let Ok(inner) = self.own() {
+            inner.stop(StopCause::Cancelled(reason.map(str::to_string)));
+        }
+    }
+
+    fn own(&self) -> Result<&Arc<Inner>> {
+        own_process(self.0.pid)?;
+        Ok(&self.0.inner)
+    }
+}
+
+/// Refuses a handle that was made by the parent of a forked process: its threads and locks stayed there.
+pub(crate) fn own_process(pid: i32) -> Result<()> {
+    if pid == sys::host::pid() {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::State,
+        "this handle belongs to the parent of this forked process; make a new engine here",
+    ))
+}
+
+fn deadline(timeout: Option<Duration>) -> Option<Instant> {
+    sys::poll::deadline_after(timeout?)
+}

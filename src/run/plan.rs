@@ -1,0 +1,100 @@
+//! What a run is to do: the engine's configuration with the options of this run laid over it.
+
+use crate::config::{Config, RunOptions};
+use crate::error::{Code, Error, Result};
+use crate::rpc::exchange::ToolRule;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A run's script and settings, fixed before anything is done.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub config: Arc<Config>,
+    pub options: RunOptions,
+    pub code: Vec<u8>,
+    /// The tools that this run may call.
+    pub tools: Arc<BTreeMap<String, ToolRule>>,
+    /// Handed to the host with each call.
+    pub context: usize,
+}
+
+impl Plan {
+    /// Checks `code` and lays `options` over `config`. `all_tools` are the rules of all the engine's tools.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] for code that cannot be a script, [`Code::Config`] for bad options.
+    pub(crate) fn new(
+        config: &Arc<Config>,
+        all_tools: &Arc<BTreeMap<String, ToolRule>>,
+        code: &[u8],
+        options: &str,
+        context: usize,
+    ) -> Result<Plan> {
+        let options = RunOptions::parse(options, config)?;
+        if options.session.is_some() {
+            let message = "session: this version of ptc has no sessions yet; every run starts fresh";
+            return Err(Error::new(Code::Unsupported, message));
+        }
+        let tools = match &options.tools {
+            None => Arc::clone(all_tools),
+            Some(names) => Arc::new(
+                names
+                    .iter()
+                    .filter_map(|name| Some((name.clone(), *all_tools.get(name)?)))
+                    .collect(),
+            ),
+        };
+        Ok(Plan {
+            config: Arc::clone(config),
+            options,
+            code: script_text(code)?.to_vec(),
+            tools,
+            context,
+        })
+    }
+}
+
+/// `code` without a byte order mark; line ends and everything else are left to Python.
+fn script_text(code: &[u8]) -> Result<&[u8]> {
+    let refuse = |message: String| Err(Error::new(Code::InvalidArgument, message));
+    let code = code.strip_prefix(b"\xef\xbb\xbf").unwrap_or(code);
+    if let Err(e) = std::str::from_utf8(code) {
+        let at = e.valid_up_to();
+        let line = code[..at].iter().filter(|b| **b == b'\n').count() + 1;
+        return refuse(format!(
+            "code: not valid UTF-8 at byte {at} (line {line}); send the script as UTF-8"
+        ));
+    }
+    if let Some(at) = code.iter().position(|b| *b == 0) {
+        return refuse(format!(
+            "code: a NUL byte at byte {at}, which Python does not accept in a script; write it as \\0 in a string"
+        ));
+    }
+    if code.iter().all(u8::is_ascii_whitespace) {
+        return refuse("code: empty; send a Python script that prints its result".into());
+    }
+    Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_that_is_no_script_is_refused_with_the_reason() {
+        let cases: [(&[u8], &str); 6] = [
+            (b"", "empty"),
+            (b" \r\n\t", "empty"),
+            (b"\xef\xbb\xbf", "empty"),
+            (b"print(1)\0", "NUL byte at byte 8"),
+            (b"a = 1\nb = '\xff'", "byte 11 (line 2)"),
+            (b"# \xed\xa0\x80", "not valid UTF-8"),
+        ];
+        for (code, reason) in cases {
+            let error = script_text(code).unwrap_err();
+            assert_eq!(error.code(), Code::InvalidArgument);
+            assert!(error.message().contains(reason), "{error}");
+        }
+        assert_eq!(script_text(b"\xef\xbb\xbfprint(1)\r\n").unwrap(), b"print(1)\r\n");
+    }
+}
