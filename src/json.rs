@@ -4,6 +4,8 @@
 //! a tool's properties become the parameters of a Python function, and exact text because an integer of any size
 //! has to pass through unchanged.
 
+pub(crate) mod reader;
+
 use serde_json::value::RawValue;
 use std::fmt::{self, Write as _};
 use std::time::Duration;

@@ -2,8 +2,11 @@
 //! host's callback, and hands back only what the script printed.
 #![deny(unsafe_code)]
 
+mod config;
 mod error;
 mod json;
+mod suggest;
+mod tool;
 
 #[allow(unsafe_code)]
 mod sys;
