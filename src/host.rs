@@ -20,6 +20,8 @@ pub struct Host {
     pub(crate) dispatch: Option<Dispatch>,
     pub(crate) on_event: Option<OnEvent>,
     pub(crate) threads: usize,
+    /// Dropped with the host and never looked at.
+    kept: Option<Box<dyn std::any::Any + Send + Sync>>,
 }
 
 impl Host {
@@ -48,6 +50,14 @@ impl Host {
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
+        self
+    }
+}
+
+impl Host {
+    /// Keeps `value` alive as long as the host.
+    pub(crate) fn keep(mut self, value: impl std::any::Any + Send + Sync) -> Self {
+        self.kept = Some(Box::new(value));
         self
     }
 }

@@ -1,6 +1,26 @@
 //! From the bytes that a script wrote to the text that a model reads: UTF-8 whatever was written, no terminal escape
 //! sequences, no secrets.
 
+/// Text with a NUL behind it, so that C can be shown it without a copy.
+#[derive(Debug)]
+pub(crate) struct NulText(String);
+
+impl NulText {
+    pub(crate) fn new(mut text: String) -> Self {
+        text.reserve_exact(1);
+        text.push('\0');
+        NulText(text)
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0[..self.0.len() - 1]
+    }
+
+    pub(crate) fn with_nul(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
 /// What stands in the place of a secret.
 const REDACTED: &str = "[redacted]";
 

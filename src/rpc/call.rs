@@ -10,7 +10,8 @@ use super::ledger::{CallState, Record};
 use super::wire;
 use crate::error::{Code, Error, Result};
 use crate::json;
-use crate::sys::host::ProcessLocal;
+use crate::sys::process_local::ProcessLocal;
+use crate::text::NulText;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,8 +25,8 @@ pub struct Call(Arc<Asked>);
 #[derive(Debug)]
 struct Asked {
     id: u64,
-    tool: String,
-    args: String,
+    tool: NulText,
+    args: NulText,
     context: usize,
 }
 
@@ -37,12 +38,20 @@ impl Call {
 
     /// The name of the tool.
     pub fn tool(&self) -> &str {
-        &self.0.tool
+        self.0.tool.as_str()
     }
 
     /// The arguments: a JSON object, as the script sent it.
     pub fn args(&self) -> &str {
-        &self.0.args
+        self.0.args.as_str()
+    }
+
+    pub(crate) fn tool_with_nul(&self) -> &[u8] {
+        self.0.tool.with_nul()
+    }
+
+    pub(crate) fn args_with_nul(&self) -> &[u8] {
+        self.0.args.with_nul()
     }
 
     /// The context that the run was started with (0 if none was given).
@@ -209,8 +218,8 @@ impl Pending {
         let pending = Arc::new(Pending {
             call: Call(Arc::new(Asked {
                 id,
-                tool: request.tool,
-                args: request.args,
+                tool: NulText::new(request.tool),
+                args: NulText::new(request.args),
                 context,
             })),
             wire_id: request.id,

@@ -36,25 +36,24 @@ pub struct Event(Arc<Happened>);
 #[derive(Debug)]
 struct Happened {
     kind: EventKind,
+    /// With a NUL behind it.
     data: Vec<u8>,
     call: Option<Call>,
 }
 
 impl Event {
     pub(crate) fn new(kind: EventKind, data: impl Into<Vec<u8>>) -> Self {
-        Event(Arc::new(Happened {
-            kind,
-            data: data.into(),
-            call: None,
-        }))
+        Event::make(kind, data.into(), None)
     }
 
     pub(crate) fn of_call(call: Call, data: String) -> Self {
-        Event(Arc::new(Happened {
-            kind: EventKind::Call,
-            data: data.into_bytes(),
-            call: Some(call),
-        }))
+        Event::make(EventKind::Call, data.into_bytes(), Some(call))
+    }
+
+    fn make(kind: EventKind, mut data: Vec<u8>, call: Option<Call>) -> Self {
+        data.reserve_exact(1);
+        data.push(0);
+        Event(Arc::new(Happened { kind, data, call }))
     }
 
     /// What it is about.
@@ -64,6 +63,10 @@ impl Event {
 
     /// The bytes of a chunk of output, or a JSON object; see [`EventKind`].
     pub fn data(&self) -> &[u8] {
+        &self.0.data[..self.0.data.len() - 1]
+    }
+
+    pub(crate) fn data_with_nul(&self) -> &[u8] {
         &self.0.data
     }
 

@@ -1,0 +1,197 @@
+//! `ptc_engine`: configuration, tools and host.
+
+use super::{
+    borrow, bytes, clear, context_number, guard, guard_or, hand_out, host, ptc_error, ptc_host, ptc_result, ptc_run,
+    take_back, text, timeout,
+};
+use crate::engine::Engine;
+use std::ffi::{c_char, c_void, CString};
+
+/// An engine: configuration, tools and host, shared by any number of runs at once. May be used from any thread.
+#[derive(Debug)]
+pub struct ptc_engine {
+    engine: Engine,
+}
+
+/// Makes an engine. `config` is a JSON object (`len` 0: all defaults), `host` the callbacks (NULL: none, calls are pulled).
+/// On success `*out` is the engine, to be freed with `ptc_engine_free`. The host's environment is copied now; no
+/// interpreter is looked for before the first run.
+///
+/// Errors: `PTC_CODE_CONFIG` names the JSON path of what is wrong; `PTC_CODE_INVALID_ARGUMENT` for NULL, bad UTF-8 or a host
+/// struct that does not fit; `PTC_CODE_UNSUPPORTED` where scripts cannot run; `PTC_CODE_IO` when descriptors or threads have
+/// run out. The host's `drop` is called on failure too.
+///
+/// # Safety
+/// `config` is readable for `len` bytes; `host` is NULL or a valid struct; `out` is writable.
+#[no_mangle]
+pub unsafe extern "C" fn ptc_engine_new(
+    config: *const c_char,
+    len: usize,
+    host: *const ptc_host,
+    out: *mut *mut ptc_engine,
+) -> *mut ptc_error {
+    guard(|| {
+        // SAFETY: the caller promises NULL or a valid struct. Taken first, so that `drop` is called on every way out.
+        let host = unsafe { host::copy(host) }?;
+        // SAFETY: the caller promises writable memory or NULL.
+        unsafe { clear(out, "out") }?;
+        // SAFETY: the caller promises `len` readable bytes.
+        let config = unsafe { text(config, len, "config") }?;
+        let engine = Engine::new(config, host)?;
+        // SAFETY: `out` was found writable above.
+        unsafe { out.write(hand_out(ptc_engine { engine })) };
+        Ok(())
+    })
+}
+
+/// The definition of the `execute_code` tool for the model. `format` is "anthropic", "openai", "mcp" or "text". `*out` is
+/// NUL-terminated UTF-8 to be freed with `ptc_string_free`; `len` (may be NULL) receives its length.
+///
+/// Errors: `PTC_CODE_INVALID_ARGUMENT` for an unknown format.
+///
+/// # Safety
+/// `engine` is a live engine; `format` is a NUL-terminated string; `out` is writable, `len` NULL or writable.
+#[no_mangle]
+pub unsafe extern "C" fn ptc_engine_definition(
+    engine: *mut ptc_engine,
+    format: *const c_char,
+    out: *mut *mut c_char,
+    len: *mut usize,
+) -> *mut ptc_error {
+    guard(|| {
+        // SAFETY: the caller promises writable memory or NULL.
+        unsafe { clear(out, "out") }?;
+        // SAFETY: the caller promises a live engine or NULL.
+        let engine = unsafe { borrow(engine, "engine") }?;
+        if format.is_null() {
+            return Err(super::invalid("format is NULL: expected \"anthropic\", \"openai\", \"mcp\" or \"text\""));
+        }
+        // SAFETY: not NULL, and the caller promises a NUL-terminated string.
+        let format = unsafe { std::ffi::CStr::from_ptr(format) }.to_string_lossy();
+        let definition = engine.engine.definition(&format)?.replace('\0', "\u{fffd}");
+        // SAFETY: the caller promises NULL or a writable place.
+        if let Some(len) = unsafe { len.as_mut() } {
+            *len = definition.len();
+        }
+        let definition = CString::new(definition).unwrap_or_default();
+        // SAFETY: `out` was found writable above.
+        unsafe { out.write(definition.into_raw()) };
+        Ok(())
+    })
+}
+
+/// Frees a string that ptc gave to its caller for keeps. NULL is fine.
+///
+/// # Safety
+/// `string` is NULL or came from `ptc_engine_definition` and was not freed.
+#[no_mangle]
+pub unsafe extern "C" fn ptc_string_free(string: *mut c_char) {
+    guard_or((), || {
+        if !string.is_null() {
+            // SAFETY: the caller gives up a string that came out of CString::into_raw, its length unchanged.
+            drop(unsafe { CString::from_raw(string) });
+        }
+    });
+}
+
+/// Cancels the runs and waits at most `timeout_ms` (-1: without limit) until they have ended and no callback is under way.
+/// After NULL no callback comes any more and the host's `drop` was called. Closing again is fine.
+///
+/// Errors: `PTC_CODE_STATE` inside a callback of this engine, or when the time was not enough; the engine then takes no new
+/// runs, and closing may be tried again.
+///
+/// # Safety
+/// `engine` is a live engine.
+#[no_mangle]
+pub unsafe extern "C" fn ptc_engine_close(engine: *mut ptc_engine, timeout_ms: i64) -> *mut ptc_error {
+    guard(|| {
+        // SAFETY: the caller promises a live engine or NULL.
+        let engine = unsafe { borrow(engine, "engine") }?;
+        engine.engine.close(timeout(timeout_ms)?)
+    })
+}
+
+/// Closes the engine without a time limit and releases it. Inside a callback the closing is left to a thread of its own.
+/// Runs that were retained stay valid, for their results. NULL is fine.
+///
+/// # Safety
+/// `engine` is NULL or an engine that was not freed; no other thread uses it any more.
+#[no_mangle]
+pub unsafe extern "C" fn ptc_engine_free(engine: *mut ptc_engine) {
+    guard_or((), || {
+        // SAFETY: the caller gives up an engine that came out of hand_out.
+        drop(unsafe { take_back(engine) });
+    });
+}
+
+/// Starts a script and returns at once. `code` is UTF-8 Python; `options` is a JSON object (`options_len` 0: none); `context`
+/// is handed back with each of the run's calls and never looked at. `*out` is the run, to be freed with `ptc_run_free`.
+///
+/// Errors: `PTC_CODE_INVALID_ARGUMENT` for code that cannot be a script, `PTC_CODE_CONFIG` for bad options, `PTC_CODE_STATE` for
+/// a closed engine, `PTC_CODE_IO` when threads or descriptors have run out. What goes wrong later is in the run's result.
+///
+/// # Safety
+/// `engine` is a live engine; `code` and `options` are readable for their lengths; `out` is writable.
+#[no_mangle]
+pub unsafe extern "C" fn ptc_run_start(
+    engine: *mut ptc_engine,
+    code: *const c_char,
+    code_len: usize,
+    options: *const c_char,
+    options_len: usize,
+    context: *mut c_void,
+    out: *mut *mut ptc_run,
+) -> *mut ptc_error {
+    guard(|| {
+        // SAFETY: the caller promises writable memory or NULL.
+        unsafe { clear(out, "out") }?;
+        // SAFETY: the caller promises a live engine, and readable memory for code and options.
+        let (engine, code, options) = unsafe {
+            (
+                borrow(engine, "engine")?,
+                bytes(code, code_len, "code")?,
+                text(options, options_len, "options")?,
+            )
+        };
+        let run = engine.engine.start_with(code, options, context_number(context))?;
+        // SAFETY: `out` was found writable above.
+        unsafe { out.write(ptc_run::hand_out(run)) };
+        Ok(())
+    })
+}
+
+/// Runs a script to its end: `ptc_run_start` and `ptc_run_wait` in one. With `threads` = 0 callbacks run on this thread. Without a
+/// dispatch callback there is nobody to pull the script's calls, so they fail. `*out` is the result, to be freed with
+/// `ptc_result_free`.
+///
+/// Errors: as `ptc_run_start`.
+///
+/// # Safety
+/// As `ptc_run_start`.
+#[no_mangle]
+pub unsafe extern "C" fn ptc_execute(
+    engine: *mut ptc_engine,
+    code: *const c_char,
+    code_len: usize,
+    options: *const c_char,
+    options_len: usize,
+    context: *mut c_void,
+    out: *mut *mut ptc_result,
+) -> *mut ptc_error {
+    guard(|| {
+        // SAFETY: the caller promises writable memory or NULL.
+        unsafe { clear(out, "out") }?;
+        // SAFETY: the caller promises a live engine, and readable memory for code and options.
+        let (engine, code, options) = unsafe {
+            (
+                borrow(engine, "engine")?,
+                bytes(code, code_len, "code")?,
+                text(options, options_len, "options")?,
+            )
+        };
+        let outcome = engine.engine.execute_with(code, options, context_number(context))?;
+        // SAFETY: `out` was found writable above.
+        unsafe { out.write(ptc_result::hand_out(&outcome)) };
+        Ok(())
+    })
+}
