@@ -310,10 +310,9 @@ fn check_space(dir: BorrowedFd<'_>) -> io::Result<()> {
     #[allow(clippy::unnecessary_cast)] // The widths differ between systems.
     let free = (room.f_bavail as u64).saturating_mul(room.f_frsize as u64);
     if free < MIN_FREE {
-        return Err(io::Error::new(
-            io::ErrorKind::StorageFull,
-            format!("full ({free} bytes free, {MIN_FREE} needed)"),
-        ));
+        return Err(io::Error::other(format!(
+            "full ({free} bytes free, {MIN_FREE} needed)"
+        )));
     }
     Ok(())
 }

@@ -224,8 +224,11 @@ fn full_and_read_only_file_systems_are_passed_over_and_leave_nothing() {
 
             let dir = Dir::create(&[path("small"), path("roomy")], PREFIX).unwrap();
             let error = dir.write_file("x", &[7; 1 << 20], 0o600).unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
-            assert!(error.to_string().contains("roomy"), "{error}");
+            let message = error.to_string();
+            assert!(
+                message.contains("No space") && message.contains("roomy"),
+                "{message}"
+            );
             assert_eq!(entries(dir.path()), 0, "half a file was left");
 
             // A mount inside is not crossed but told.
@@ -294,7 +297,7 @@ fn removal_gets_past_missing_permissions() {
         dir.write_file("a/b/c/x", b"x", 0o000).unwrap();
         for name in ["a/b/c", "a/b", "a/d", "a", "e", ""] {
             let path = dir.path().join(name);
-            fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
         }
         dir.remove().unwrap();
         assert_eq!(entries(base.path()), 0);
@@ -306,7 +309,7 @@ fn a_tree_deeper_than_any_path_is_removed() {
     let base = base();
     let dir = create_in(&base);
     let mut folder = open_at(dir.fd.as_fd(), c".", OPEN_DIR).unwrap();
-    for _ in 0..3000 {
+    for _ in 0..1200 {
         make_dir(folder.as_fd(), c"deep").unwrap();
         make_dir(folder.as_fd(), c"beside").unwrap();
         folder = open_at(folder.as_fd(), c"deep", OPEN_DIR).unwrap();
@@ -325,7 +328,7 @@ fn many_files_are_removed() {
     let base = base();
     let dir = create_in(&base);
     dir.mkdir("inner").unwrap();
-    for number in 0..3000 {
+    for number in 0..1200 {
         dir.write_file(&format!("inner/{number}"), b"", 0o600)
             .unwrap();
     }
