@@ -5,6 +5,7 @@
 mod config;
 mod error;
 mod json;
+mod python;
 mod suggest;
 mod tool;
 

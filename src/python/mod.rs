@@ -1,0 +1,3 @@
+//! Everything about Python: interpreters, the child's environment, and the code that runs in it.
+
+pub(crate) mod stubs;
