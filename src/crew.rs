@@ -5,6 +5,7 @@
 use crate::error::{Code, Error, Result};
 use crate::sys::thread;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -28,6 +29,12 @@ struct State {
     idle: usize,
     dismissed: bool,
     threads: Vec<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Crew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Crew").finish_non_exhaustive()
+    }
 }
 
 impl Crew {
@@ -82,7 +89,10 @@ impl Shared {
             } else if state.dismissed {
                 return;
             } else {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
             }
         }
     }
@@ -103,7 +113,11 @@ mod tests {
         let (tx, rx) = mpsc::channel();
         for _ in 0..100 {
             let tx = tx.clone();
-            crew.run("t", Box::new(move || tx.send(std::thread::current().id()).unwrap())).unwrap();
+            crew.run(
+                "t",
+                Box::new(move || tx.send(std::thread::current().id()).unwrap()),
+            )
+            .unwrap();
             rx.recv().unwrap();
         }
         // A job has sent its word a moment before its thread counts as idle, so a second thread is possible.
@@ -118,7 +132,8 @@ mod tests {
         let barrier = Arc::new(std::sync::Barrier::new(5));
         for _ in 0..4 {
             let barrier = Arc::clone(&barrier);
-            crew.run("t", Box::new(move || drop(barrier.wait()))).unwrap();
+            crew.run("t", Box::new(move || drop(barrier.wait())))
+                .unwrap();
         }
         barrier.wait();
         crew.dismiss();

@@ -11,11 +11,18 @@ use crate::rpc::switchboard::{Served, Switchboard};
 use crate::run::outcome::Outcome;
 use crate::run::plan::Plan;
 use crate::run::{own_process, CallsGo, Inner as RunInner, Launcher, Run, StopCause, Wiring};
+use crate::sys::poller::Generation;
 use crate::sys::{self, dir, scan};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// What the names of staging directories begin with.
+const STAGE_PREFIX: &str = "ptc-";
+
+/// How long the directories of hosts that were killed may keep a new engine from being made.
+const SWEEP_BUDGET: Duration = Duration::from_millis(500);
 
 /// Runs scripts. Clones are handles to the same engine; every method may be called from any thread, and any number of
 /// runs may be under way at once.
@@ -114,7 +121,12 @@ impl Engine {
     }
 
     /// As [`Engine::execute`], with a context for this run's calls.
-    pub fn execute_with(&self, code: impl AsRef<[u8]>, options: &str, context: usize) -> Result<Arc<Outcome>> {
+    pub fn execute_with(
+        &self,
+        code: impl AsRef<[u8]>,
+        options: &str,
+        context: usize,
+    ) -> Result<Arc<Outcome>> {
         let run = self.own()?.start(code.as_ref(), options, context, false)?;
         loop {
             if let Some(outcome) = run.wait(None)? {
@@ -150,7 +162,9 @@ impl Engine {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let Some(inner) = self.inner.take() else { return };
+        let Some(inner) = self.inner.take() else {
+            return;
+        };
         if self.pid != sys::host::pid() {
             // Its locks and threads stayed in the parent: forgetting is all that is safe.
             std::mem::forget(inner);
@@ -172,16 +186,21 @@ impl Drop for Guard {
 
 impl Inner {
     fn new(config: Config, host: Host) -> Result<Inner> {
-        let io_error = |what: &str, e: std::io::Error| Error::new(Code::Io, format!("cannot {what}: {e}"));
+        let io_error =
+            |what: &str, e: std::io::Error| Error::new(Code::Io, format!("cannot {what}: {e}"));
         let environ = Environ::capture();
-        let parents = dir::candidates(environ.get("TMPDIR"), environ.get("XDG_RUNTIME_DIR"));
+        let parents = dir::candidates();
         for parent in &parents {
-            dir::sweep_stale(parent);
+            // A parent that cannot be looked at has nothing of ours that could be removed.
+            let _ = dir::sweep_stale(parent, STAGE_PREFIX, SWEEP_BUDGET);
         }
         let module_source = python::module_source(&config);
-        let serving = Serving::new(&host).map_err(|e| io_error("make a descriptor for tool calls", e))?;
+        let serving =
+            Serving::new(&host).map_err(|e| io_error("make a descriptor for tool calls", e))?;
         let rules = config.tools.iter().map(|tool| {
-            let rule = ToolRule { parallel: tool.parallel };
+            let rule = ToolRule {
+                parallel: tool.parallel,
+            };
             (tool.name.clone(), rule)
         });
         Ok(Inner {
@@ -192,6 +211,7 @@ impl Inner {
                 interpreters: Interpreters::default(),
                 module_source,
                 parents,
+                prefix: STAGE_PREFIX,
                 engine_tag: scan::engine_tag(),
             }),
             callbacks: Arc::new(Callbacks::new(host)),
@@ -201,7 +221,13 @@ impl Inner {
         })
     }
 
-    fn start(self: &Arc<Self>, code: &[u8], options: &str, context: usize, can_pull: bool) -> Result<Run> {
+    fn start(
+        self: &Arc<Self>,
+        code: &[u8],
+        options: &str,
+        context: usize,
+        can_pull: bool,
+    ) -> Result<Run> {
         let plan = Plan::new(&self.config, &self.rules, code, options, context)?;
         let run = RunInner::new(plan, self.wiring(can_pull)?)?;
         {
@@ -214,7 +240,8 @@ impl Inner {
         }
         let handle = Run::new(Arc::clone(&run));
         let launcher = Arc::clone(&self.launcher);
-        self.crew.run("ptc-run", Box::new(move || run.execute(&launcher)))?;
+        self.crew
+            .run("ptc-run", Box::new(move || run.execute(&launcher)))?;
         Ok(handle)
     }
 
@@ -226,17 +253,27 @@ impl Inner {
                 self.staff(pool)?;
                 None
             }
-            None if serving.dispatches || serving.pushes_events => Some(Switchboard::new().map_err(no_board)?),
+            None if serving.dispatches || serving.pushes_events => {
+                Some(Switchboard::new().map_err(no_board)?)
+            }
             None => None,
         };
         if let Some(pump) = &serving.pump {
             self.staff(pump)?;
         }
-        let callback_board = lent.as_ref().or(serving.pool.as_ref().map(|pool| &pool.board));
-        let call_board = serving.pump.as_ref().map(|pump| &pump.board).or(callback_board);
+        let callback_board = lent
+            .as_ref()
+            .or(serving.pool.as_ref().map(|pool| &pool.board));
+        let call_board = serving
+            .pump
+            .as_ref()
+            .map(|pump| &pump.board)
+            .or(callback_board);
         Ok(Wiring {
             callbacks: Arc::clone(&self.callbacks),
-            calls: Arc::clone(call_board.ok_or_else(|| Error::new(Code::State, "the engine has no threads"))?),
+            calls: Arc::clone(
+                call_board.ok_or_else(|| Error::new(Code::State, "the engine has no threads"))?,
+            ),
             pushes: callback_board.filter(|_| serving.pushes_events).cloned(),
             lent,
             calls_go: match (serving.dispatches, can_pull) {
@@ -257,12 +294,18 @@ impl Inner {
 
     fn hire(self: &Arc<Self>, pool: &Arc<Pool>) -> Result<()> {
         let take_place = |n: usize| (n < pool.limit).then_some(n + 1);
-        if pool.started.fetch_update(Ordering::AcqRel, Ordering::Acquire, take_place).is_err() {
+        if pool
+            .started
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, take_place)
+            .is_err()
+        {
             return Ok(());
         }
         pool.idle.fetch_add(1, Ordering::AcqRel);
         let (engine, served) = (Arc::downgrade(self), Arc::clone(pool));
-        let hired = self.crew.run(pool.name, Box::new(move || served.serve(&engine)));
+        let hired = self
+            .crew
+            .run(pool.name, Box::new(move || served.serve(&engine)));
         if hired.is_err() {
             pool.idle.fetch_sub(1, Ordering::AcqRel);
             pool.started.fetch_sub(1, Ordering::AcqRel);
@@ -292,7 +335,10 @@ impl Inner {
         }
         let deadline = timeout.and_then(sys::poll::deadline_after);
         let runs = self.refuse_and_cancel();
-        let unsettled = runs.iter().filter(|run| !run.wait_settled(deadline)).count();
+        let unsettled = runs
+            .iter()
+            .filter(|run| !run.wait_settled(deadline))
+            .count();
         if unsettled > 0 {
             let message = format!("{unsettled} runs have not ended yet; close again");
             return Err(Error::new(Code::State, message));
@@ -310,7 +356,10 @@ impl Inner {
 }
 
 fn no_board(e: std::io::Error) -> Error {
-    Error::new(Code::Io, format!("cannot make a descriptor for tool calls: {e}"))
+    Error::new(
+        Code::Io,
+        format!("cannot make a descriptor for tool calls: {e}"),
+    )
 }
 
 impl Serving {
@@ -357,8 +406,9 @@ impl Pool {
                 }
             }
         };
+        let mut seen = Generation::default();
         while !self.stopping.load(Ordering::Acquire) {
-            match self.board.serve_one(None, busy) {
+            match self.board.serve_one(&mut seen, None, busy) {
                 Ok(Served::Something) => drop(self.idle.fetch_add(1, Ordering::AcqRel)),
                 Ok(Served::Nothing) => {}
                 // The board's own descriptors are gone: nothing can be served any more.

@@ -1,8 +1,8 @@
 //! What the host gives an engine: its callbacks, and the threads on which they may run.
 
 use crate::error::{Code, Error, Result};
+use crate::event::Event;
 use crate::rpc::call::Call;
-use crate::run::event::Event;
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -109,7 +109,11 @@ impl Callbacks {
 
     /// Runs `callback` with the host, with no lock held. `None` when the engine is closed; an error is the message of a
     /// panic.
-    pub(crate) fn enter<T>(&self, run: u64, callback: impl FnOnce(&Host) -> T) -> Option<Result<T, String>> {
+    pub(crate) fn enter<T>(
+        &self,
+        run: u64,
+        callback: impl FnOnce(&Host) -> T,
+    ) -> Option<std::result::Result<T, String>> {
         let host = {
             let mut state = self.state();
             let host = Arc::clone(state.host.as_ref()?);
@@ -142,11 +146,17 @@ impl Callbacks {
         while state.inside > 0 {
             let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
-                let message = format!("{} callbacks have not returned yet; close again", state.inside);
+                let message = format!(
+                    "{} callbacks have not returned yet; close again",
+                    state.inside
+                );
                 return Err(Error::new(Code::State, message));
             }
             state = match left {
-                None => self.left.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => self
+                    .left
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
                 Some(left) => {
                     let waited = self.left.wait_timeout(state, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0

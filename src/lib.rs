@@ -3,12 +3,37 @@
 #![deny(unsafe_code)]
 
 mod config;
+#[cfg(unix)]
+mod crew;
+mod definition;
+#[cfg(unix)]
+mod engine;
 mod error;
+#[cfg(unix)]
+mod event;
+#[cfg(unix)]
+mod host;
 mod json;
+mod panic;
+#[cfg(unix)]
+mod python;
+#[cfg(unix)]
+mod rpc;
+#[cfg(unix)]
+mod run;
 mod suggest;
+mod text;
 mod tool;
 
 #[allow(unsafe_code)]
+pub mod ffi;
+#[allow(unsafe_code)]
 mod sys;
 
+pub use engine::Engine;
 pub use error::{Code, Error, Result};
+pub use event::{Event, EventKind};
+pub use host::Host;
+pub use rpc::call::{defer, fail, is_wanted, reply, reply_text, Call};
+pub use run::outcome::{Outcome, Status};
+pub use run::Run;

@@ -49,7 +49,10 @@ mod tests {
     fn a_panic_becomes_its_message() {
         assert_eq!(catch(|| 1), Ok(1));
         assert_eq!(catch(|| panic!("plain")), Err::<(), _>("plain".to_string()));
-        assert_eq!(catch(|| panic!("number {}", 5)), Err::<(), _>("number 5".to_string()));
+        assert_eq!(
+            catch(|| panic!("number {}", 5)),
+            Err::<(), _>("number 5".to_string())
+        );
         assert_eq!(GUARDED.get(), 0);
     }
 }

@@ -63,7 +63,9 @@ impl Redactor {
     fn find(&self, bytes: &[u8], from: usize) -> Option<(usize, usize)> {
         let mut first: Option<(usize, usize)> = None;
         for secret in &self.secrets {
-            let end = first.map_or(bytes.len(), |(at, _)| (at + secret.len() - 1).min(bytes.len()));
+            let end = first.map_or(bytes.len(), |(at, _)| {
+                (at + secret.len() - 1).min(bytes.len())
+            });
             if let Some(at) = find_bytes(&bytes[from..end.max(from)], secret.as_bytes()) {
                 let at = from + at;
                 if first.is_none_or(|(best, _)| at < best) {
@@ -95,7 +97,11 @@ pub(crate) struct RedactingStream {
 
 impl RedactingStream {
     /// The bytes that can go on by now.
-    pub(crate) fn push<'a>(&mut self, redactor: &Redactor, chunk: &'a [u8]) -> std::borrow::Cow<'a, [u8]> {
+    pub(crate) fn push<'a>(
+        &mut self,
+        redactor: &Redactor,
+        chunk: &'a [u8],
+    ) -> std::borrow::Cow<'a, [u8]> {
         if redactor.is_empty() {
             return chunk.into();
         }
@@ -314,13 +320,25 @@ mod tests {
             out.extend_from_slice(&stream.finish(&redactor));
             assert_eq!(out, expected, "chunks of {size}");
         }
-        assert_eq!(redactor.redact(std::str::from_utf8(text).unwrap()).as_bytes(), expected);
+        assert_eq!(
+            redactor
+                .redact(std::str::from_utf8(text).unwrap())
+                .as_bytes(),
+            expected
+        );
     }
 
     #[test]
     fn the_longer_of_two_secrets_goes_whole() {
-        let redactor = Redactor::new(vec!["password".into(), "password-and-more".into(), String::new()]);
-        assert_eq!(redactor.redact("password-and-more password"), "[redacted] [redacted]");
+        let redactor = Redactor::new(vec![
+            "password".into(),
+            "password-and-more".into(),
+            String::new(),
+        ]);
+        assert_eq!(
+            redactor.redact("password-and-more password"),
+            "[redacted] [redacted]"
+        );
         let mut stream = RedactingStream::default();
         let mut out = stream.push(&redactor, b"password-and-mor").into_owned();
         out.extend_from_slice(&stream.push(&redactor, b"e! password-and"));

@@ -85,7 +85,11 @@ pub extern "C" fn ptc_call_defer(id: u64) -> *mut ptc_error {
 /// # Safety
 /// `json` is readable for `len` bytes.
 #[no_mangle]
-pub unsafe extern "C" fn ptc_call_reply(id: u64, json: *const c_char, len: usize) -> *mut ptc_error {
+pub unsafe extern "C" fn ptc_call_reply(
+    id: u64,
+    json: *const c_char,
+    len: usize,
+) -> *mut ptc_error {
     guard(|| {
         // SAFETY: the caller promises a readable text.
         match unsafe { text(json, len, "json") } {
@@ -102,7 +106,11 @@ pub unsafe extern "C" fn ptc_call_reply(id: u64, json: *const c_char, len: usize
 /// # Safety
 /// `text` is readable for `len` bytes.
 #[no_mangle]
-pub unsafe extern "C" fn ptc_call_reply_text(id: u64, text: *const c_char, len: usize) -> *mut ptc_error {
+pub unsafe extern "C" fn ptc_call_reply_text(
+    id: u64,
+    text: *const c_char,
+    len: usize,
+) -> *mut ptc_error {
     guard(|| {
         // SAFETY: the caller promises a readable text.
         match unsafe { super::text(text, len, "text") } {
@@ -120,7 +128,11 @@ pub unsafe extern "C" fn ptc_call_reply_text(id: u64, text: *const c_char, len: 
 /// # Safety
 /// `message` is readable for `len` bytes.
 #[no_mangle]
-pub unsafe extern "C" fn ptc_call_fail(id: u64, message: *const c_char, len: usize) -> *mut ptc_error {
+pub unsafe extern "C" fn ptc_call_fail(
+    id: u64,
+    message: *const c_char,
+    len: usize,
+) -> *mut ptc_error {
     guard(|| {
         // SAFETY: the caller promises a readable text.
         let message = unsafe { super::bytes(message, len, "message") }?;
@@ -136,6 +148,9 @@ pub extern "C" fn ptc_call_is_wanted(id: u64) -> i32 {
 
 /// An answer that cannot be read must not leave the script waiting.
 fn fail_with(id: u64, unreadable: crate::Error) -> crate::Result<()> {
-    call::fail(id, &format!("the host's reply could not be used: {unreadable}"))?;
+    call::fail(
+        id,
+        &format!("the host's reply could not be used: {unreadable}"),
+    )?;
     Err(unreadable)
 }

@@ -1,8 +1,8 @@
 //! `ptc_engine`: configuration, tools and host.
 
 use super::{
-    borrow, bytes, clear, context_number, guard, guard_or, hand_out, host, ptc_error, ptc_host, ptc_result, ptc_run,
-    take_back, text, timeout,
+    borrow, bytes, clear, context_number, guard, guard_or, hand_out, host, ptc_error, ptc_host,
+    ptc_result, ptc_run, take_back, text, timeout,
 };
 use crate::engine::Engine;
 use std::ffi::{c_char, c_void, CString};
@@ -64,7 +64,9 @@ pub unsafe extern "C" fn ptc_engine_definition(
         // SAFETY: the caller promises a live engine or NULL.
         let engine = unsafe { borrow(engine, "engine") }?;
         if format.is_null() {
-            return Err(super::invalid("format is NULL: expected \"anthropic\", \"openai\", \"mcp\" or \"text\""));
+            return Err(super::invalid(
+                "format is NULL: expected \"anthropic\", \"openai\", \"mcp\" or \"text\"",
+            ));
         }
         // SAFETY: not NULL, and the caller promises a NUL-terminated string.
         let format = unsafe { std::ffi::CStr::from_ptr(format) }.to_string_lossy();
@@ -103,7 +105,10 @@ pub unsafe extern "C" fn ptc_string_free(string: *mut c_char) {
 /// # Safety
 /// `engine` is a live engine.
 #[no_mangle]
-pub unsafe extern "C" fn ptc_engine_close(engine: *mut ptc_engine, timeout_ms: i64) -> *mut ptc_error {
+pub unsafe extern "C" fn ptc_engine_close(
+    engine: *mut ptc_engine,
+    timeout_ms: i64,
+) -> *mut ptc_error {
     guard(|| {
         // SAFETY: the caller promises a live engine or NULL.
         let engine = unsafe { borrow(engine, "engine") }?;
@@ -153,7 +158,9 @@ pub unsafe extern "C" fn ptc_run_start(
                 text(options, options_len, "options")?,
             )
         };
-        let run = engine.engine.start_with(code, options, context_number(context))?;
+        let run = engine
+            .engine
+            .start_with(code, options, context_number(context))?;
         // SAFETY: `out` was found writable above.
         unsafe { out.write(ptc_run::hand_out(run)) };
         Ok(())
@@ -189,7 +196,9 @@ pub unsafe extern "C" fn ptc_execute(
                 text(options, options_len, "options")?,
             )
         };
-        let outcome = engine.engine.execute_with(code, options, context_number(context))?;
+        let outcome = engine
+            .engine
+            .execute_with(code, options, context_number(context))?;
         // SAFETY: `out` was found writable above.
         unsafe { out.write(ptc_result::hand_out(&outcome)) };
         Ok(())

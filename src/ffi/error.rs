@@ -37,7 +37,10 @@ pub unsafe extern "C" fn ptc_error_code(error: *const ptc_error) -> i32 {
 /// # Safety
 /// `error` is NULL or an error that was not freed; `len` is NULL or writable.
 #[no_mangle]
-pub unsafe extern "C" fn ptc_error_message(error: *const ptc_error, len: *mut usize) -> *const c_char {
+pub unsafe extern "C" fn ptc_error_message(
+    error: *const ptc_error,
+    len: *mut usize,
+) -> *const c_char {
     // SAFETY: the caller promises NULL or a live error, and NULL or a writable `len`.
     unsafe {
         match error.as_ref() {

@@ -1,7 +1,7 @@
 //! `ptc_event`: something that happened in a run.
 
 use super::{give_text, guard_or, no_text, ptc_call, take_back};
-use crate::run::event::Event;
+use crate::event::Event;
 use std::ffi::c_char;
 use std::ptr;
 

@@ -10,10 +10,12 @@ use std::sync::Arc;
 /// Serves a tool call. `call` is valid until the function returns; take its id with `ptc_call_id` to answer later. The
 /// function answers (`ptc_call_reply`, `ptc_call_reply_text`, `ptc_call_fail`) or says that it will (`ptc_call_defer`);
 /// returning without any of these fails the call. It must not leave by longjmp or by an exception.
-pub type ptc_dispatch_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, call: *const ptc_call)>;
+pub type ptc_dispatch_fn =
+    Option<unsafe extern "C" fn(user_data: *mut c_void, call: *const ptc_call)>;
 
 /// Is told of an event. `event` is valid until the function returns and must not be freed.
-pub type ptc_event_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, event: *const ptc_event)>;
+pub type ptc_event_fn =
+    Option<unsafe extern "C" fn(user_data: *mut c_void, event: *const ptc_event)>;
 
 /// Is told that `user_data` is not needed any more.
 pub type ptc_drop_fn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;

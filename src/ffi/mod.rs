@@ -88,7 +88,9 @@ unsafe fn borrow<'a, T>(handle: *const T, name: &str) -> Result<&'a T> {
 /// `out` is NULL or points to writable memory for a `T`.
 unsafe fn clear<T>(out: *mut *mut T, name: &str) -> Result<()> {
     if out.is_null() {
-        return Err(invalid(format!("{name} is NULL: there is no place for the result")));
+        return Err(invalid(format!(
+            "{name} is NULL: there is no place for the result"
+        )));
     }
     // SAFETY: not NULL, and the caller promises writable memory. No old value is read or dropped.
     unsafe { out.write(ptr::null_mut()) };
@@ -107,7 +109,9 @@ unsafe fn bytes<'a>(data: *const c_char, len: usize, name: &str) -> Result<&'a [
         return Err(invalid(format!("{name} is NULL but its length is {len}")));
     }
     if isize::try_from(len).is_err() {
-        return Err(invalid(format!("the length of {name}, {len}, is larger than any memory")));
+        return Err(invalid(format!(
+            "the length of {name}, {len}, is larger than any memory"
+        )));
     }
     // SAFETY: not NULL, a length that fits, and the caller promises readable memory. Any byte is a valid u8.
     Ok(unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len) })
@@ -120,8 +124,12 @@ unsafe fn bytes<'a>(data: *const c_char, len: usize, name: &str) -> Result<&'a [
 unsafe fn text<'a>(data: *const c_char, len: usize, name: &str) -> Result<&'a str> {
     // SAFETY: the caller's promise is the same.
     let bytes = unsafe { bytes(data, len, name) }?;
-    std::str::from_utf8(bytes)
-        .map_err(|e| invalid(format!("{name} is not valid UTF-8 at byte {}", e.valid_up_to())))
+    std::str::from_utf8(bytes).map_err(|e| {
+        invalid(format!(
+            "{name} is not valid UTF-8 at byte {}",
+            e.valid_up_to()
+        ))
+    })
 }
 
 /// Points the caller at `text`, which has a NUL behind it.
@@ -153,7 +161,9 @@ fn timeout(ms: i64) -> Result<Option<Duration>> {
     match u64::try_from(ms) {
         Ok(ms) => Ok(Some(Duration::from_millis(ms))),
         Err(_) if ms == -1 => Ok(None),
-        Err(_) => Err(invalid(format!("timeout_ms: expected -1 (no limit) or more, got {ms}"))),
+        Err(_) => Err(invalid(format!(
+            "timeout_ms: expected -1 (no limit) or more, got {ms}"
+        ))),
     }
 }
 

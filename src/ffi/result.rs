@@ -38,7 +38,10 @@ pub unsafe extern "C" fn ptc_result_status(result: *const ptc_result) -> i32 {
 /// # Safety
 /// `result` is NULL or a result that was not freed; `len` is NULL or writable.
 #[no_mangle]
-pub unsafe extern "C" fn ptc_result_json(result: *const ptc_result, len: *mut usize) -> *const c_char {
+pub unsafe extern "C" fn ptc_result_json(
+    result: *const ptc_result,
+    len: *mut usize,
+) -> *const c_char {
     // SAFETY: the caller promises NULL or a live result, and NULL or a writable `len`.
     unsafe {
         match result.as_ref() {
@@ -54,7 +57,10 @@ pub unsafe extern "C" fn ptc_result_json(result: *const ptc_result, len: *mut us
 /// # Safety
 /// As `ptc_result_json`.
 #[no_mangle]
-pub unsafe extern "C" fn ptc_result_output(result: *const ptc_result, len: *mut usize) -> *const c_char {
+pub unsafe extern "C" fn ptc_result_output(
+    result: *const ptc_result,
+    len: *mut usize,
+) -> *const c_char {
     // SAFETY: the caller promises NULL or a live result, and NULL or a writable `len`.
     unsafe {
         match result.as_ref() {

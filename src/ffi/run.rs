@@ -1,6 +1,9 @@
 //! `ptc_run`: one execution of one script, reference-counted.
 
-use super::{borrow, clear, guard, guard_or, hand_out, ptc_error, ptc_event, ptc_result, take_back, text, timeout};
+use super::{
+    borrow, clear, guard, guard_or, hand_out, ptc_error, ptc_event, ptc_result, take_back, text,
+    timeout,
+};
 use crate::run::Run;
 use std::ffi::c_char;
 use std::ptr;
@@ -52,7 +55,11 @@ pub unsafe extern "C" fn ptc_run_free(run: *mut ptc_run) {
 /// # Safety
 /// `run` is a live handle; `out` is writable.
 #[no_mangle]
-pub unsafe extern "C" fn ptc_run_wait(run: *mut ptc_run, timeout_ms: i64, out: *mut *mut ptc_result) -> *mut ptc_error {
+pub unsafe extern "C" fn ptc_run_wait(
+    run: *mut ptc_run,
+    timeout_ms: i64,
+    out: *mut *mut ptc_result,
+) -> *mut ptc_error {
     guard(|| {
         // SAFETY: the caller promises writable memory or NULL.
         unsafe { clear(out, "out") }?;
@@ -105,7 +112,9 @@ pub unsafe extern "C" fn ptc_run_fd(run: *const ptc_run) -> i32 {
     guard_or(-1, || {
         // SAFETY: the caller promises NULL or a live handle.
         let handle = unsafe { run.as_ref() };
-        handle.and_then(|handle| handle.run.event_fd().ok()).unwrap_or(-1)
+        handle
+            .and_then(|handle| handle.run.event_fd().ok())
+            .unwrap_or(-1)
     })
 }
 
@@ -121,7 +130,9 @@ pub unsafe extern "C" fn ptc_run_cancel(run: *mut ptc_run, reason: *const c_char
         // SAFETY: the caller promises NULL or a live handle, and a readable reason.
         let (handle, reason) = unsafe { (run.as_ref(), text(reason, len, "reason")) };
         if let Some(handle) = handle {
-            handle.run.cancel(reason.ok().filter(|reason| !reason.is_empty()));
+            handle
+                .run
+                .cancel(reason.ok().filter(|reason| !reason.is_empty()));
         }
     });
 }

@@ -1,7 +1,7 @@
 //! The constants of the header. Functions take and return `int32_t`; the enums are for the reader.
 
 use crate::error::Code;
-use crate::run::event::EventKind;
+use crate::event::EventKind;
 use crate::run::outcome::Status;
 use std::ffi::c_char;
 

@@ -58,7 +58,9 @@ impl Environ {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
-        self.variables.get(OsStr::new(name)).map(OsString::as_os_str)
+        self.variables
+            .get(OsStr::new(name))
+            .map(OsString::as_os_str)
     }
 
     /// The child's environment: the safe part of the host's and `passthrough`, then the run's `extra` pairs, then our
@@ -95,7 +97,9 @@ impl Environ {
             .collect();
         self.variables
             .iter()
-            .filter(|(name, value)| looks_secret(name) && !passes(name, passthrough) && !passed.contains(value))
+            .filter(|(name, value)| {
+                looks_secret(name) && !passes(name, passthrough) && !passed.contains(value)
+            })
             .filter_map(|(_, value)| value.to_str())
             .filter(|value| value.chars().count() >= MIN_SECRET_CHARS)
             .map(str::to_string)
@@ -107,9 +111,12 @@ fn passes(name: &OsStr, passthrough: &[String]) -> bool {
     if passthrough.iter().any(|p| OsStr::new(p) == name) {
         return true;
     }
-    let Some(name) = name.to_str() else { return false };
+    let Some(name) = name.to_str() else {
+        return false;
+    };
     !looks_secret(OsStr::new(name))
-        && (SAFE_NAMES.contains(&name) || SAFE_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
+        && (SAFE_NAMES.contains(&name)
+            || SAFE_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
 }
 
 fn looks_secret(name: &OsStr) -> bool {
@@ -166,9 +173,15 @@ mod tests {
 
     #[test]
     fn extra_pairs_and_ours_win() {
-        let extra = [("HOME".to_string(), "/b".to_string()), ("PTC_RUN".into(), "theirs".into())];
+        let extra = [
+            ("HOME".to_string(), "/b".to_string()),
+            ("PTC_RUN".into(), "theirs".into()),
+        ];
         let env = environ(&[("HOME", "/a")]).child_env(&[], &extra, &[("PTC_RUN", "ours".into())]);
-        let pairs: Vec<(&str, &str)> = env.iter().map(|(k, v)| (k.to_str().unwrap(), v.to_str().unwrap())).collect();
+        let pairs: Vec<(&str, &str)> = env
+            .iter()
+            .map(|(k, v)| (k.to_str().unwrap(), v.to_str().unwrap()))
+            .collect();
         assert_eq!(pairs, [("HOME", "/b"), ("PTC_RUN", "ours")]);
     }
 

@@ -11,7 +11,6 @@ use crate::json::{self, Value};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -59,7 +58,8 @@ pub(crate) struct ProbeOutput {
 }
 
 /// Runs a probe; the error says why it could not be run.
-pub(crate) type ProbeRunner<'a> = &'a dyn Fn(&ProbeCommand) -> std::result::Result<ProbeOutput, String>;
+pub(crate) type ProbeRunner<'a> =
+    &'a dyn Fn(&ProbeCommand) -> std::result::Result<ProbeOutput, String>;
 
 /// What a search is for.
 #[derive(Debug, Clone, Copy)]
@@ -94,10 +94,17 @@ impl Interpreters {
     ///
     /// # Errors
     /// [`Code::Interpreter`] naming every candidate and what was wrong with it.
-    pub(crate) fn find(&self, search: &Search<'_>, run: ProbeRunner<'_>) -> Result<Arc<Interpreter>> {
+    pub(crate) fn find(
+        &self,
+        search: &Search<'_>,
+        run: ProbeRunner<'_>,
+    ) -> Result<Arc<Interpreter>> {
         let mut refused = Vec::new();
         for candidate in candidates(search) {
-            match candidate.and_then(|path| self.verdict(&path, search, run).map_err(|why| format!("{}: {why}", path.display()))) {
+            match candidate.and_then(|path| {
+                self.verdict(&path, search, run)
+                    .map_err(|why| format!("{}: {why}", path.display()))
+            }) {
                 Ok(interpreter) => return Ok(interpreter),
                 Err(why) => refused.push(why),
             }
@@ -115,8 +122,10 @@ impl Interpreters {
 
     /// Makes the next search probe again what led to `executable`: it could not be started any more.
     pub(crate) fn forget(&self, executable: &Path) {
-        let leads_there = |verdict: &Verdict| verdict.as_ref().is_ok_and(|i| i.executable == executable);
-        self.probed().retain(|_, (_, verdict)| !leads_there(verdict));
+        let leads_there =
+            |verdict: &Verdict| verdict.as_ref().is_ok_and(|i| i.executable == executable);
+        self.probed()
+            .retain(|_, (_, verdict)| !leads_there(verdict));
     }
 
     fn verdict(&self, path: &Path, search: &Search<'_>, run: ProbeRunner<'_>) -> Verdict {
@@ -128,7 +137,8 @@ impl Interpreters {
         }
         // Two first runs may probe the same file at once: both get the same answer, and neither waits for the other.
         let verdict = probe(path, search, run).map(Arc::new);
-        self.probed().insert(path.to_path_buf(), (identity, verdict.clone()));
+        self.probed()
+            .insert(path.to_path_buf(), (identity, verdict.clone()));
         verdict
     }
 
@@ -149,7 +159,9 @@ fn candidates(search: &Search<'_>) -> Vec<std::result::Result<PathBuf, String>> 
     }
     list.push(match search.python {
         Some(path) if path.contains('/') => Ok(PathBuf::from(path)),
-        Some(name) => on_path(search.environ, name).ok_or_else(|| format!("\"{name}\" is not on PATH")),
+        Some(name) => {
+            on_path(search.environ, name).ok_or_else(|| format!("\"{name}\" is not on PATH"))
+        }
         None => ["python3", "python"]
             .iter()
             .find_map(|name| on_path(search.environ, name))
@@ -159,7 +171,9 @@ fn candidates(search: &Search<'_>) -> Vec<std::result::Result<PathBuf, String>> 
 }
 
 fn on_path(environ: &Environ, name: &str) -> Option<PathBuf> {
-    let path = environ.get("PATH").unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
+    let path = environ
+        .get("PATH")
+        .unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
     std::env::split_paths(path)
         .filter(|dir| dir.is_absolute())
         .map(|dir| dir.join(name))
@@ -189,7 +203,11 @@ fn identity(path: &Path) -> std::result::Result<Identity, String> {
     })
 }
 
-fn probe(path: &Path, search: &Search<'_>, run: ProbeRunner<'_>) -> std::result::Result<Interpreter, String> {
+fn probe(
+    path: &Path,
+    search: &Search<'_>,
+    run: ProbeRunner<'_>,
+) -> std::result::Result<Interpreter, String> {
     let path = std::path::absolute(path).map_err(|e| e.to_string())?;
     let mut args: Vec<OsString> = vec!["-c".into(), super::PROBE_SOURCE.into()];
     push_module(&mut args, "sitecustomize", super::BOOT_SOURCE);
@@ -198,9 +216,11 @@ fn probe(path: &Path, search: &Search<'_>, run: ProbeRunner<'_>) -> std::result:
         program: path.clone(),
         args,
         // Without the user's PYTHONPATH, where anything may shadow what the probe imports.
-        env: search
-            .environ
-            .child_env(&[], &[], &[("PYTHONPATH", OsString::new()), ("PYTHONUTF8", "1".into())]),
+        env: search.environ.child_env(
+            &[],
+            &[],
+            &[("PYTHONPATH", OsString::new()), ("PYTHONUTF8", "1".into())],
+        ),
         timeout: PROBE_TIMEOUT,
     };
     let output = run(&command)?;
@@ -227,8 +247,13 @@ fn push_module(args: &mut Vec<OsString>, name: &str, source: &str) {
 fn interpret(path: &Path, stdout: &[u8]) -> std::result::Result<Interpreter, String> {
     let text = String::from_utf8_lossy(stdout);
     // A sitecustomize may print; the answer is the last line.
-    let line = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default();
-    let answer = json::parse(line).map_err(|_| format!("it does not answer like Python: {line:.100}"))?;
+    let line = text
+        .lines()
+        .rev()
+        .find(|l| !l.trim().is_empty())
+        .unwrap_or_default();
+    let answer =
+        json::parse(line).map_err(|_| format!("it does not answer like Python: {line:.100}"))?;
     let version: Vec<u64> = numbers(answer.get("version"));
     if version.len() != 3 {
         return Err("it does not tell its version".into());
@@ -247,10 +272,13 @@ fn interpret(path: &Path, stdout: &[u8]) -> std::result::Result<Interpreter, Str
         .iter()
         .filter_map(|module| from_hex(module.as_str()?))
         .collect();
-    let [boot_pyc, module_pyc] = <[Vec<u8>; 2]>::try_from(modules).map_err(|_| "it did not compile our modules")?;
+    let [boot_pyc, module_pyc] =
+        <[Vec<u8>; 2]>::try_from(modules).map_err(|_| "it did not compile our modules")?;
     Ok(Interpreter {
         executable: executable.map_or_else(|| path.to_path_buf(), PathBuf::from),
-        cache_tag: text_of(&answer, "cache_tag").ok_or("it does not tell its cache tag")?.to_string(),
+        cache_tag: text_of(&answer, "cache_tag")
+            .ok_or("it does not tell its cache tag")?
+            .to_string(),
         boot_pyc,
         module_pyc,
     })
@@ -281,7 +309,11 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 
 fn last_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    let line = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default();
+    let line = text
+        .lines()
+        .rev()
+        .find(|l| !l.trim().is_empty())
+        .unwrap_or_default();
     line.trim().chars().take(200).collect()
 }
 

@@ -2,7 +2,7 @@
 
 mod environ;
 mod interpreter;
-mod stubs;
+pub(crate) mod stubs;
 
 pub(crate) use environ::Environ;
 pub(crate) use interpreter::{Interpreter, Interpreters, ProbeCommand, ProbeOutput, Search};
@@ -21,7 +21,7 @@ const PROBE_SOURCE: &str = include_str!("probe.py");
 
 /// The text of the module that scripts import, for the tools of `config`.
 pub(crate) fn module_source(config: &Config) -> String {
-    stubs::module_source(RUNTIME_SOURCE, config)
+    stubs::module_source(RUNTIME_SOURCE, config, &config.tools)
 }
 
 /// The value of `PTC_BOOT`: the directory that joins the script's import path, if one does.

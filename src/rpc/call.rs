@@ -181,7 +181,9 @@ pub fn defer(id: u64) -> Result<()> {
 
 /// Whether an answer to call `id` would still reach the script: false once it was answered or its run has ended.
 pub fn is_wanted(id: u64) -> bool {
-    open_calls().get(&id).is_some_and(|p| *p.phase() != Phase::Queued)
+    open_calls()
+        .get(&id)
+        .is_some_and(|p| *p.phase() != Phase::Queued)
 }
 
 fn answer(id: u64, answer: Answer<'_>) -> Result<()> {
@@ -255,7 +257,11 @@ impl Pending {
         let claimed = {
             let mut open = open_calls();
             let silent = *self.phase() == Phase::Offered;
-            if silent { open.remove(&self.id()) } else { None }
+            if silent {
+                open.remove(&self.id())
+            } else {
+                None
+            }
         };
         if let Some(pending) = claimed {
             // Nothing can be wrong with a message, and the call is ours by now.

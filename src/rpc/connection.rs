@@ -242,7 +242,7 @@ impl Connection {
             output.closed = true;
             output.pending = Vec::new();
         }
-        fd::shutdown(self.raw_fd());
+        let _ = fd::shutdown(self.raw_fd());
     }
 
     fn input(&self) -> MutexGuard<'_, Input> {

@@ -149,7 +149,10 @@ impl Exchange {
             let mut state = self.state();
             if state.closed || state.connections.len() >= MAX_CONNECTIONS {
                 drop(state);
-                let frame = wire::error_frame("null", "Too many connections: close those that are not in use");
+                let frame = wire::error_frame(
+                    "null",
+                    "Too many connections: close those that are not in use",
+                );
                 let _ = fd::send(fd.as_raw_fd(), &frame);
                 return;
             }
@@ -181,15 +184,25 @@ impl Exchange {
         match wire::parse_request(line) {
             Err(bad) => self.refuse(connection, &bad.id, "", "", size, &bad.message),
             Ok(request) => match self.objection(&request) {
-                Some(message) => {
-                    self.refuse(connection, &request.id, &request.tool, &request.args, size, &message)
-                }
+                Some(message) => self.refuse(
+                    connection,
+                    &request.id,
+                    &request.tool,
+                    &request.args,
+                    size,
+                    &message,
+                ),
                 None => self.take(connection, request, size),
             },
         }
     }
 
-    pub(crate) fn refuse_oversized(self: &Arc<Self>, connection: &Connection, size: usize, head: &[u8]) {
+    pub(crate) fn refuse_oversized(
+        self: &Arc<Self>,
+        connection: &Connection,
+        size: usize,
+        head: &[u8],
+    ) {
         let message = format!(
             "The request is {size} bytes, over the limit of {}. Send less at a time, for example by writing to a file",
             self.policy.max_message_bytes
@@ -201,7 +214,11 @@ impl Exchange {
         let tools = &self.policy.tools;
         if !tools.contains_key(&request.tool) {
             let names: Vec<&str> = tools.keys().map(String::as_str).collect();
-            let available = if names.is_empty() { "none".to_string() } else { names.join(", ") };
+            let available = if names.is_empty() {
+                "none".to_string()
+            } else {
+                names.join(", ")
+            };
             return Some(format!(
                 "Tool '{}' is not available in execute_code. Available: {available}",
                 shorten(&request.tool)
@@ -209,7 +226,9 @@ impl Exchange {
         }
         let limit = self.policy.max_tool_calls;
         (self.state().ledger.counts().made >= limit).then(|| {
-            format!("Tool call limit reached ({limit}). No more tool calls allowed in this execution.")
+            format!(
+                "Tool call limit reached ({limit}). No more tool calls allowed in this execution."
+            )
         })
     }
 
@@ -232,7 +251,14 @@ impl Exchange {
                     "Tool call limit reached ({}). No more tool calls allowed in this execution.",
                     self.policy.max_tool_calls
                 );
-                return self.refuse(connection, &request.id, &request.tool, &request.args, size, &message);
+                return self.refuse(
+                    connection,
+                    &request.id,
+                    &request.tool,
+                    &request.args,
+                    size,
+                    &message,
+                );
             }
             state.ledger.add(Arc::clone(&record));
             connection.count_open();
@@ -270,7 +296,10 @@ impl Exchange {
     }
 
     fn is_exclusive(&self, tool: &str) -> bool {
-        self.policy.tools.get(tool).is_some_and(|rule| !rule.parallel)
+        self.policy
+            .tools
+            .get(tool)
+            .is_some_and(|rule| !rule.parallel)
     }
 
     /// Shows a call whose turn it is to the host, unless it has ended while it waited.
@@ -351,7 +380,10 @@ impl Exchange {
     /// The start of the arguments, without secrets: they are removed before anything is cut, so that no half of one
     /// remains.
     fn preview(&self, args: &str) -> String {
-        let head: String = args.chars().take(PREVIEW_CHARS + self.policy.redactor.longest()).collect();
+        let head: String = args
+            .chars()
+            .take(PREVIEW_CHARS + self.policy.redactor.longest())
+            .collect();
         let clean = self.policy.redactor.redact(&head);
         match clean.char_indices().nth(PREVIEW_CHARS) {
             None if head.len() == args.len() => clean,
@@ -391,7 +423,7 @@ impl Exchange {
             (connections, open)
         };
         self.board.remove(self.listener_id, self.listener_fd());
-        fd::shutdown(self.listener_fd());
+        let _ = fd::shutdown(self.listener_fd());
         for connection in connections {
             self.board.remove(connection.id(), connection.raw_fd());
             connection.close();
@@ -420,7 +452,9 @@ impl Exchange {
 impl fmt::Debug for Exchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Neither token nor arguments belong into a log.
-        f.debug_struct("Exchange").field("listener", &self.listener).finish_non_exhaustive()
+        f.debug_struct("Exchange")
+            .field("listener", &self.listener)
+            .finish_non_exhaustive()
     }
 }
 

@@ -8,7 +8,7 @@
 use super::call::Pending;
 use super::connection::{Connection, Liveness};
 use super::exchange::Exchange;
-use crate::sys::poller::{Interest, Poller, Ready};
+use crate::sys::poller::{Generation, Interest, Poller, Ready};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
@@ -62,11 +62,17 @@ impl Switchboard {
     }
 
     /// Waits until there is something to do, at most until `deadline`, and does it. `busy` is called just before.
-    pub(crate) fn serve_one(&self, deadline: Option<Instant>, busy: impl Fn()) -> io::Result<Served> {
+    /// `seen` is the caller's own, default at first.
+    pub(crate) fn serve_one(
+        &self,
+        seen: &mut Generation,
+        deadline: Option<Instant>,
+        busy: impl Fn(),
+    ) -> io::Result<Served> {
         if self.do_posted(&busy) {
             return Ok(Served::Something);
         }
-        match self.poller.wait(deadline)? {
+        match self.poller.wait(seen, deadline)? {
             Ready::Event { token, hangup, .. } => {
                 busy();
                 self.handle(token, hangup);
@@ -74,7 +80,11 @@ impl Switchboard {
                 self.do_posted(&|| ());
                 Ok(Served::Something)
             }
-            Ready::Woken => Ok(if self.do_posted(&busy) { Served::Something } else { Served::Nothing }),
+            Ready::Woken => Ok(if self.do_posted(&busy) {
+                Served::Something
+            } else {
+                Served::Nothing
+            }),
             Ready::Timeout => Ok(Served::Nothing),
         }
     }
@@ -152,24 +162,36 @@ impl Switchboard {
 
     pub(crate) fn add_listener(&self, exchange: &Arc<Exchange>) -> io::Result<()> {
         let id = exchange.listener_id();
-        self.sources().insert(id, Source::Listener(Arc::clone(exchange)));
+        self.sources()
+            .insert(id, Source::Listener(Arc::clone(exchange)));
         self.poller.add(exchange.listener_fd(), id, Interest::READ)
     }
 
-    pub(crate) fn add_connection(&self, connection: &Arc<Connection>, exchange: &Arc<Exchange>) -> io::Result<()> {
+    pub(crate) fn add_connection(
+        &self,
+        connection: &Arc<Connection>,
+        exchange: &Arc<Exchange>,
+    ) -> io::Result<()> {
         let source = Source::Connection(Arc::clone(connection), Arc::clone(exchange));
         self.sources().insert(connection.id(), source);
-        self.poller.add(connection.raw_fd(), connection.id(), Interest::READ)
+        self.poller
+            .add(connection.raw_fd(), connection.id(), Interest::READ)
     }
 
     pub(crate) fn arm_listener(&self, exchange: &Exchange) {
         // It fails only for a listener that was removed meanwhile.
-        let _ = self.poller.rearm(exchange.listener_fd(), exchange.listener_id(), Interest::READ);
+        let _ = self.poller.rearm(
+            exchange.listener_fd(),
+            exchange.listener_id(),
+            Interest::READ,
+        );
     }
 
     pub(crate) fn arm_connection(&self, connection: &Connection, interest: Interest) {
         // It fails only for a connection that was removed meanwhile.
-        let _ = self.poller.rearm(connection.raw_fd(), connection.id(), interest);
+        let _ = self
+            .poller
+            .rearm(connection.raw_fd(), connection.id(), interest);
     }
 
     pub(crate) fn remove(&self, id: u64, fd: i32) {

@@ -2,6 +2,7 @@
 
 use crate::json;
 use crate::sys;
+use std::fmt;
 
 /// How much of an oversized line is kept to find out which request it was.
 const HEAD_BYTES: usize = 256;
@@ -20,6 +21,13 @@ pub(crate) struct LineBuffer {
     limit: usize,
     /// Bytes dropped so far of a line that is too long.
     dropped: Option<usize>,
+}
+
+impl fmt::Debug for LineBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The bytes hold arguments and tokens.
+        f.debug_struct("LineBuffer").finish_non_exhaustive()
+    }
 }
 
 /// What [`LineBuffer::next_line`] found.
@@ -149,27 +157,49 @@ pub(crate) fn parse_request(line: Vec<u8>) -> Result<Request, Malformed> {
             "Malformed request: expected an object {\"id\", \"tool\", \"args\"}".into(),
         )
     })?;
-    let get = |key| members.iter().rev().find(|(k, _)| k == key).map(|(_, v)| *v);
+    let get = |key| {
+        members
+            .iter()
+            .rev()
+            .find(|(k, _)| k == key)
+            .map(|(_, v)| *v)
+    };
     let id = match get("id") {
         Some(id) if is_scalar(id) => id,
         Some(_) => {
             let message = "Malformed request: \"id\" must be a number or a string";
             return Err(malformed("null", message.into()));
         }
-        None => return Err(malformed("null", "Malformed request: \"id\" is missing".into())),
+        None => {
+            return Err(malformed(
+                "null",
+                "Malformed request: \"id\" is missing".into(),
+            ))
+        }
     };
     let tool = match get("tool").map(json::decode_string) {
         Some(Some(tool)) => tool,
         Some(None) => {
-            return Err(malformed(id, "Malformed request: \"tool\" must be a string".into()))
+            return Err(malformed(
+                id,
+                "Malformed request: \"tool\" must be a string".into(),
+            ))
         }
-        None => return Err(malformed(id, "Malformed request: \"tool\" is missing".into())),
+        None => {
+            return Err(malformed(
+                id,
+                "Malformed request: \"tool\" is missing".into(),
+            ))
+        }
     };
     let args = match get("args") {
         Some(args) if args.starts_with('{') => args,
         None => "{}",
         Some(_) => {
-            return Err(malformed(id, "Malformed request: \"args\" must be an object".into()))
+            return Err(malformed(
+                id,
+                "Malformed request: \"args\" must be an object".into(),
+            ))
         }
     };
     Ok(Request {
@@ -221,7 +251,11 @@ pub(crate) fn error_frame(id: &str, message: &str) -> Vec<u8> {
 
 fn member<'a>(object: &'a str, key: &str) -> Option<&'a str> {
     let members = json::members(object)?;
-    members.into_iter().rev().find(|(k, _)| k == key).map(|(_, v)| v)
+    members
+        .into_iter()
+        .rev()
+        .find(|(k, _)| k == key)
+        .map(|(_, v)| v)
 }
 
 fn is_scalar(json: &str) -> bool {
@@ -267,7 +301,13 @@ mod tests {
 
     #[test]
     fn the_limit_is_exact_and_the_next_line_is_intact() {
-        for (size, too_long) in [(0, false), (9, false), (10, false), (11, true), (5000, true)] {
+        for (size, too_long) in [
+            (0, false),
+            (9, false),
+            (10, false),
+            (11, true),
+            (5000, true),
+        ] {
             for chunk in [1, 7, 100_000] {
                 let mut buffer = LineBuffer::new(10);
                 let mut text = vec![b'x'; size];
@@ -293,18 +333,33 @@ mod tests {
         for _ in 0..100 {
             feed(&mut buffer, &[b'y'; 100_000]);
             assert_eq!(buffer.next_line(), None);
-            assert!(buffer.bytes.capacity() < 1 << 20, "{}", buffer.bytes.capacity());
+            assert!(
+                buffer.bytes.capacity() < 1 << 20,
+                "{}",
+                buffer.bytes.capacity()
+            );
         }
         feed(&mut buffer, b"\n");
-        assert!(matches!(buffer.next_line(), Some(Line::TooLong { size: 10_000_000, .. })));
+        assert!(matches!(
+            buffer.next_line(),
+            Some(Line::TooLong {
+                size: 10_000_000,
+                ..
+            })
+        ));
     }
 
     #[test]
     fn requests_are_read_and_bad_ones_named() {
-        let request = parse_request(br#"{"id": 7, "tool": "t", "args": {"a": 1}, "more": []}"#.to_vec());
+        let request =
+            parse_request(br#"{"id": 7, "tool": "t", "args": {"a": 1}, "more": []}"#.to_vec());
         assert_eq!(
             request.unwrap(),
-            Request { id: "7".into(), tool: "t".into(), args: r#"{"a": 1}"#.into() }
+            Request {
+                id: "7".into(),
+                tool: "t".into(),
+                args: r#"{"a": 1}"#.into()
+            }
         );
         let bad: [(&[u8], &str, &str); 8] = [
             (b"", "null", "not valid JSON"),
@@ -314,7 +369,11 @@ mod tests {
             (br#"{"id":[1],"tool":"t"}"#, "null", "\"id\" must be"),
             (br#"{"id":"a"}"#, "\"a\"", "\"tool\" is missing"),
             (br#"{"id":2,"tool":5}"#, "2", "\"tool\" must be a string"),
-            (br#"{"id":3,"tool":"t","args":[]}"#, "3", "\"args\" must be an object"),
+            (
+                br#"{"id":3,"tool":"t","args":[]}"#,
+                "3",
+                "\"args\" must be an object",
+            ),
         ];
         for (line, id, message) in bad {
             let error = parse_request(line.to_vec()).unwrap_err();
@@ -329,7 +388,10 @@ mod tests {
         let text = String::from_utf8(frame).unwrap();
         assert_eq!(text.matches('\n').count(), 1);
         assert!(text.contains("x\\ny"));
-        assert_eq!(error_frame("null", "a\nb"), b"{\"id\":null,\"error\":\"a\\nb\"}\n");
+        assert_eq!(
+            error_frame("null", "a\nb"),
+            b"{\"id\":null,\"error\":\"a\\nb\"}\n"
+        );
     }
 
     #[test]

@@ -22,8 +22,10 @@ pub(crate) fn hint(facts: &Facts<'_>) -> Option<String> {
 }
 
 fn silent(facts: &Facts<'_>) -> Option<String> {
-    (facts.stdout.is_empty() && facts.calls.counts.made > 0)
-        .then(|| "The script printed nothing: only what it prints comes back, so print the result.".to_string())
+    (facts.stdout.is_empty() && facts.calls.counts.made > 0).then(|| {
+        "The script printed nothing: only what it prints comes back, so print the result."
+            .to_string()
+    })
 }
 
 fn waited_for_a_tool(facts: &Facts<'_>) -> Option<String> {
@@ -50,7 +52,10 @@ fn failed(facts: &Facts<'_>) -> Option<String> {
     }
     if text.contains("ImportError: cannot import name") && text.contains(module.as_str()) {
         let tools = facts.setting.tools.join(", ");
-        return Some(format!("{module} offers these tools: {}.", if tools.is_empty() { "none" } else { &tools }));
+        return Some(format!(
+            "{module} offers these tools: {}.",
+            if tools.is_empty() { "none" } else { &tools }
+        ));
     }
     if let Some(name) = between(text, "ModuleNotFoundError: No module named '", "'") {
         return Some(format!(
@@ -59,7 +64,9 @@ fn failed(facts: &Facts<'_>) -> Option<String> {
         ));
     }
     if text.contains("the JSON object must be str, bytes or bytearray, not") {
-        return Some("Tool results are parsed already: use them as they are, without json.loads.".into());
+        return Some(
+            "Tool results are parsed already: use them as they are, without json.loads.".into(),
+        );
     }
     if text.contains("asyncio.run() cannot be called from a running event loop") {
         return Some("A script with top-level await runs in a loop already: await the coroutine instead of asyncio.run.".into());
@@ -67,8 +74,12 @@ fn failed(facts: &Facts<'_>) -> Option<String> {
     if text.contains("'coroutine' object") {
         return Some("A coroutine was used as if it were its result: await it.".into());
     }
-    if text.contains("string indices must be integers") || text.contains("'str' object has no attribute 'get'") {
-        return Some("A string was used as an object: print the value to see what the tool returns.".into());
+    if text.contains("string indices must be integers")
+        || text.contains("'str' object has no attribute 'get'")
+    {
+        return Some(
+            "A string was used as an object: print the value to see what the tool returns.".into(),
+        );
     }
     if text.contains("FileNotFoundError") && facts.setting.mode == "strict" {
         return Some("Scripts run in an empty temporary directory in strict mode: use absolute paths or the file tools.".into());

@@ -5,11 +5,11 @@ use super::stage::Stage;
 use super::{probe, Inner};
 use crate::config::{Config, IsolationLevel, Mode};
 use crate::json;
-use crate::python::{self, Environ, Interpreter, Interpreters};
+use crate::python::{self, Environ, Interpreter, Interpreters, Search};
 use crate::rpc::exchange::{Exchange, Observer, Policy};
 use crate::sys::child::Child;
 use crate::sys::confine::Confine;
-use crate::sys::leash::Leash;
+use crate::sys::leash::{self, Leash};
 use crate::sys::spawn::{self, Command};
 use crate::sys::{fd, random, scan};
 use crate::text::Redactor;
@@ -28,6 +28,8 @@ pub(crate) struct Launcher {
     pub module_source: String,
     /// Where staging directories are made.
     pub parents: Vec<PathBuf>,
+    /// What their names begin with, so that the next engine knows them for ours.
+    pub prefix: &'static str,
     /// Tells the processes of this engine's runs from those of others.
     pub engine_tag: u64,
 }
@@ -92,6 +94,7 @@ impl Launcher {
         progress.setting.python = Some(interpreter.executable.clone());
         let stage = Stage::create(
             &self.parents,
+            self.prefix,
             &run.plan.code,
             &config.module_name,
             &self.module_source,
@@ -100,7 +103,9 @@ impl Launcher {
         .map_err(|e| format!("cannot make the staging directory: {e}"))?;
         let cwd = self.working_directory(progress, &stage);
         progress.setting.cwd = Some(cwd.clone());
-        let redactor = Arc::new(Redactor::new(self.environ.scrubbed_secrets(&self.passthrough(run))));
+        let redactor = Arc::new(Redactor::new(
+            self.environ.scrubbed_secrets(&self.passthrough(run)),
+        ));
         let token = random::hex128().map_err(|e| format!("cannot make a token: {e}"))?;
         let exchange = self.open_exchange(run, &stage, token.clone(), &redactor)?;
         match self.spawn(progress, &interpreter, &stage, &cwd, &token) {
@@ -138,16 +143,15 @@ struct Spawned {
 impl Launcher {
     fn interpreter(&self, run: &Inner) -> Result<Arc<Interpreter>, String> {
         let config = &run.plan.config;
-        let runner = |probe: &python::ProbeCommand| probe::run(probe);
+        let search = Search {
+            mode: run.plan.options.mode,
+            python: config.python.as_deref(),
+            environ: &self.environ,
+            module_name: &config.module_name,
+            module_source: &self.module_source,
+        };
         self.interpreters
-            .find(
-                run.plan.options.mode,
-                config.python.as_deref(),
-                &self.environ,
-                &config.module_name,
-                &self.module_source,
-                &runner,
-            )
+            .find(&search, &probe::run)
             .map_err(|e| e.message().to_string())
     }
 
@@ -165,19 +169,23 @@ impl Launcher {
         if options.mode == Mode::Strict {
             return staging;
         }
-        let wanted = options.cwd.clone().or_else(|| progress.run.plan.config.cwd.clone());
+        let wanted = options
+            .cwd
+            .clone()
+            .or_else(|| progress.run.plan.config.cwd.clone());
         let wanted = match wanted {
             Some(dir) => Ok(dir),
-            None => std::env::current_dir().map_err(|e| format!("the host's working directory is gone ({e})")),
+            None => std::env::current_dir()
+                .map_err(|e| format!("the host's working directory is gone ({e})")),
         };
         let problem = match wanted {
             Ok(dir) if dir.is_dir() => return std::path::absolute(&dir).unwrap_or(dir),
             Ok(dir) => format!("the working directory {} does not exist", dir.display()),
             Err(problem) => problem,
         };
-        progress
-            .notes
-            .push(format!("{problem}; the script ran in a temporary directory instead."));
+        progress.notes.push(format!(
+            "{problem}; the script ran in a temporary directory instead."
+        ));
         staging
     }
 
@@ -200,8 +208,21 @@ impl Launcher {
         let observer: Weak<dyn Observer> = Arc::downgrade(&(Arc::clone(run) as Arc<dyn Observer>));
         stage
             .listen()
-            .and_then(|listener| Exchange::open(listener, token, policy, Arc::clone(&run.wiring.calls), observer))
-            .map_err(|e| format!("cannot listen for tool calls in {}: {e}", stage.path().display()))
+            .and_then(|listener| {
+                Exchange::open(
+                    listener,
+                    token,
+                    policy,
+                    Arc::clone(&run.wiring.calls),
+                    observer,
+                )
+            })
+            .map_err(|e| {
+                format!(
+                    "cannot listen for tool calls in {}: {e}",
+                    stage.path().display()
+                )
+            })
     }
 
     fn spawn(
@@ -213,20 +234,26 @@ impl Launcher {
         token: &str,
     ) -> Result<Spawned, String> {
         let run = progress.run;
-        let pipe = || fd::pipe().map_err(|e| format!("cannot make a pipe for the script's output: {e}"));
+        let pipe =
+            || fd::pipe().map_err(|e| format!("cannot make a pipe for the script's output: {e}"));
         let (stdout, child_stdout) = pipe()?;
         let (stderr, child_stderr) = pipe()?;
         for end in [&stdout, &stderr] {
-            fd::set_nonblocking(std::os::fd::AsRawFd::as_raw_fd(end)).map_err(|e| format!("cannot prepare a pipe: {e}"))?;
+            fd::set_nonblocking(std::os::fd::AsRawFd::as_raw_fd(end))
+                .map_err(|e| format!("cannot prepare a pipe: {e}"))?;
         }
-        let (leash, leash_end) = Leash::pair().map_err(|e| format!("cannot make the leash: {e}"))?;
+        let (leash, leash_end) =
+            leash::pair().map_err(|e| format!("cannot make the leash: {e}"))?;
         let marker = format!("PTC_RUN={token:.16}");
         let confine = confine_for(&run.plan.config);
         progress.setting.isolation = Some(isolation_report(&run.plan.config, &confine));
         let tag = scan::run_tag(self.engine_tag, run.id);
         let command = Command {
             program: path_cstring(&interpreter.executable)?,
-            argv: vec![path_cstring(&interpreter.executable)?, path_cstring(&stage.script())?],
+            argv: vec![
+                path_cstring(&interpreter.executable)?,
+                path_cstring(&stage.script())?,
+            ],
             envp: self.environment(run, stage, cwd, token)?,
             cwd: path_cstring(cwd)?,
             stdout: child_stdout,
@@ -239,7 +266,11 @@ impl Launcher {
         let before = scan::Counter::now();
         let child = spawn::spawn(command).map_err(|e| {
             self.interpreters.forget(&interpreter.executable);
-            format!("cannot start {}: {}", interpreter.executable.display(), e.message())
+            format!(
+                "cannot start {}: {}",
+                interpreter.executable.display(),
+                e.message()
+            )
         })?;
         let target = scan::Target {
             leader: child.pid(),
@@ -256,7 +287,13 @@ impl Launcher {
         })
     }
 
-    fn environment(&self, run: &Inner, stage: &Stage, cwd: &Path, token: &str) -> Result<Vec<CString>, String> {
+    fn environment(
+        &self,
+        run: &Inner,
+        stage: &Stage,
+        cwd: &Path,
+        token: &str,
+    ) -> Result<Vec<CString>, String> {
         let joins = (run.plan.options.mode == Mode::Project).then_some(cwd);
         let mut own: Vec<(&str, OsString)> = vec![
             ("PTC_BOOT", python::boot_value(joins)),
@@ -271,7 +308,7 @@ impl Launcher {
             let names: Vec<&str> = run.plan.tools.keys().map(String::as_str).collect();
             own.push(("PTC_TOOLS", names.join(",").into()));
         }
-        if crate::sys::leash::NEEDS_WATCHER {
+        if leash::NEEDS_WATCHER {
             own.push(("PTC_LEASH_FD", "3".into()));
         }
         let pairs = self
@@ -282,14 +319,21 @@ impl Launcher {
             .map(|(name, value)| {
                 let shown = name.to_string_lossy().into_owned();
                 let pair = [name.as_bytes(), b"=", value.as_bytes()].concat();
-                CString::new(pair).map_err(|_| format!("the environment variable {shown} contains a NUL byte"))
+                CString::new(pair)
+                    .map_err(|_| format!("the environment variable {shown} contains a NUL byte"))
             })
             .collect()
     }
 
     /// The staging directory, then what the user has on PYTHONPATH.
     fn python_path(&self, run: &Inner, stage: &Stage) -> OsString {
-        let from_options = run.plan.options.env.iter().rev().find(|(name, _)| name == "PYTHONPATH");
+        let from_options = run
+            .plan
+            .options
+            .env
+            .iter()
+            .rev()
+            .find(|(name, _)| name == "PYTHONPATH");
         let users = match from_options {
             Some((_, value)) => Some(OsString::from(value)),
             None => self.environ.get("PYTHONPATH").map(OsString::from),
@@ -316,7 +360,8 @@ fn isolation_report(config: &Config, confine: &Confine) -> String {
     let level = config.isolation.level;
     let mut missing = confine.missing();
     if level == IsolationLevel::Sandbox {
-        missing.push("sandbox: file rules, network and limits are not in this version of ptc".into());
+        missing
+            .push("sandbox: file rules, network and limits are not in this version of ptc".into());
     }
     let mut report = json::ObjectWriter::default();
     report

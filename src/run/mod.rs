@@ -10,9 +10,7 @@
 //! | `supervise.rs` | the poll loop: output, exit, deadline, cancel, kill |
 //! | `output.rs` | bounded capture of what is written |
 //! | `outcome.rs`, `hint.rs` | the result in words and as JSON |
-//! | `event.rs` | what happens, told as it happens |
 
-pub(crate) mod event;
 mod hint;
 mod launch;
 pub(crate) mod outcome;
@@ -23,14 +21,15 @@ mod stage;
 mod supervise;
 
 use crate::error::{Code, Error, Result};
+use crate::event::{Event, EventKind, PullQueue, PushQueue};
 use crate::host::Callbacks;
 use crate::json::ObjectWriter;
 use crate::rpc::call::Pending;
 use crate::rpc::exchange::{Exchange, Observer};
 use crate::rpc::ledger::Record;
 use crate::rpc::switchboard::{Served, Switchboard};
+use crate::sys::poller::Generation;
 use crate::sys::{self, fd};
-use event::{Event, EventKind, PullQueue, PushQueue};
 use outcome::Outcome;
 use plan::Plan;
 use std::fmt;
@@ -123,7 +122,12 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 impl Inner {
     /// A run that is yet to be handed to [`Inner::execute`].
     pub(crate) fn new(plan: Plan, wiring: Wiring) -> Result<Arc<Inner>> {
-        let wake = Wake::new().map_err(|e| Error::new(Code::Io, format!("cannot make a socket pair for the run: {e}")))?;
+        let wake = Wake::new().map_err(|e| {
+            Error::new(
+                Code::Io,
+                format!("cannot make a socket pair for the run: {e}"),
+            )
+        })?;
         Ok(Arc::new_cyclic(|me| Inner {
             me: Weak::clone(me),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -145,8 +149,10 @@ impl Inner {
         let remains = supervise::execute(self, launcher);
         let outcome = Arc::new(remains.into_outcome());
         let mut data = ObjectWriter::default();
-        data.string("status", outcome.status().name())
-            .raw("duration_seconds", crate::json::seconds(self.began.elapsed()));
+        data.string("status", outcome.status().name()).raw(
+            "duration_seconds",
+            crate::json::seconds(self.began.elapsed()),
+        );
         self.tell(Event::new(EventKind::End, data.finish()));
         *self.end() = Some(outcome);
         self.pulled.end();
@@ -167,7 +173,10 @@ impl Inner {
     }
 
     fn stop_cause(&self) -> Option<StopCause> {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.stop
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Passes an event on to whoever listens.
@@ -213,7 +222,8 @@ impl Inner {
     /// Waits for the end until `deadline`; lends this thread to callbacks where the host has given no others.
     pub(crate) fn wait(&self, deadline: Option<Instant>) -> Result<Option<Arc<Outcome>>> {
         if self.wiring.callbacks.is_inside_run(self.id) {
-            let message = "a callback cannot wait for its own run: return from it, the run goes on meanwhile";
+            let message =
+                "a callback cannot wait for its own run: return from it, the run goes on meanwhile";
             return Err(Error::new(Code::State, message));
         }
         match &self.wiring.lent {
@@ -222,10 +232,15 @@ impl Inner {
         }
     }
 
-    fn serve_until_end(&self, board: &Switchboard, deadline: Option<Instant>) -> Result<Option<Arc<Outcome>>> {
+    fn serve_until_end(
+        &self,
+        board: &Switchboard,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Arc<Outcome>>> {
+        let mut seen = Generation::default();
         while !self.is_settled() {
             let served = board
-                .serve_one(deadline, || ())
+                .serve_one(&mut seen, deadline, || ())
                 .map_err(|e| Error::new(Code::Io, format!("cannot wait for tool calls: {e}")))?;
             if served == Served::Nothing && sys::poll::has_passed(deadline) {
                 return Ok(self.outcome());
@@ -243,7 +258,10 @@ impl Inner {
                 None => self.ended.wait(end).unwrap_or_else(PoisonError::into_inner),
                 Some(deadline) => {
                     let left = deadline.checked_duration_since(Instant::now())?;
-                    self.ended.wait_timeout(end, left).unwrap_or_else(PoisonError::into_inner).0
+                    self.ended
+                        .wait_timeout(end, left)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
                 }
             };
         }
@@ -261,7 +279,12 @@ impl Inner {
             end = match deadline.map(|d| d.saturating_duration_since(Instant::now())) {
                 None => self.ended.wait(end).unwrap_or_else(PoisonError::into_inner),
                 Some(Duration::ZERO) => return false,
-                Some(left) => self.ended.wait_timeout(end, left).unwrap_or_else(PoisonError::into_inner).0,
+                Some(left) => {
+                    self.ended
+                        .wait_timeout(end, left)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
             };
         }
         true
@@ -284,10 +307,13 @@ impl Inner {
 
     fn dispatch(&self, pending: &Pending) {
         let call = pending.call();
-        let dispatched = self.wiring.callbacks.enter(self.id, |host| match &host.dispatch {
-            Some(dispatch) => dispatch(call),
-            None => drop(call.fail("the host has no dispatch callback")),
-        });
+        let dispatched = self
+            .wiring
+            .callbacks
+            .enter(self.id, |host| match &host.dispatch {
+                Some(dispatch) => dispatch(call),
+                None => drop(call.fail("the host has no dispatch callback")),
+            });
         match dispatched {
             Some(Ok(())) => pending.end_offer("dispatch returned without an answer"),
             Some(Err(panic)) => pending.end_offer(&format!("dispatch panicked: {panic}")),
@@ -328,7 +354,9 @@ impl Observer for Inner {
 
 impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Run")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -347,7 +375,8 @@ struct Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if self.pid == sys::host::pid() {
-            self.inner.stop(StopCause::Cancelled(Some("the run was dropped".into())));
+            self.inner
+                .stop(StopCause::Cancelled(Some("the run was dropped".into())));
         }
     }
 }
@@ -392,9 +421,12 @@ impl Run {
     /// [`Code::Io`] when there are no descriptors left, [`Code::State`] as [`Run::next_event`].
     pub fn event_fd(&self) -> Result<RawFd> {
         let queue = &self.own()?.pulled;
-        queue
-            .fd()
-            .map_err(|e| Error::new(Code::Io, format!("cannot make a descriptor for the run's events: {e}")))
+        queue.fd().map_err(|e| {
+            Error::new(
+                Code::Io,
+                format!("cannot make a descriptor for the run's events: {e}"),
+            )
+        })
     }
 
     /// Stops the run: SIGTERM, and SIGKILL after the grace period. Returns at once. Does nothing when the run has ended

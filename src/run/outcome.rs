@@ -127,7 +127,11 @@ impl Remains {
         let output = self.output(error.as_deref());
         let hint = self.hint(status);
         let json = self.json(status, &output, error.as_deref(), hint.as_deref());
-        Outcome { status, output, json }
+        Outcome {
+            status,
+            output,
+            json,
+        }
     }
 
     fn status(&self) -> Status {
@@ -214,7 +218,13 @@ impl Remains {
         (!parts.is_empty()).then(|| parts.join(" "))
     }
 
-    fn json(&self, status: Status, output: &str, error: Option<&str>, hint: Option<&str>) -> String {
+    fn json(
+        &self,
+        status: Status,
+        output: &str,
+        error: Option<&str>,
+        hint: Option<&str>,
+    ) -> String {
         let mut json = ObjectWriter::default();
         json.string("status", status.name())
             .string("output", output)
@@ -274,7 +284,9 @@ impl Remains {
 
 impl Calls {
     pub(crate) fn unanswered(&self) -> impl Iterator<Item = &Arc<Record>> {
-        self.records.iter().filter(|r| r.state() == CallState::Unanswered)
+        self.records
+            .iter()
+            .filter(|r| r.state() == CallState::Unanswered)
     }
 
     fn to_json(&self) -> String {
@@ -284,13 +296,21 @@ impl Calls {
 }
 
 fn interruption(reason: Option<&str>) -> String {
-    format!("[execution interrupted - {}]", reason.unwrap_or("user sent a new message"))
+    format!(
+        "[execution interrupted - {}]",
+        reason.unwrap_or("user sent a new message")
+    )
 }
 
 fn killed_by(signal: i32) -> String {
-    let name = signal_name(signal).map_or_else(|| format!("signal {signal}"), |n| format!("{n} (signal {signal})"));
+    let name = signal_name(signal).map_or_else(
+        || format!("signal {signal}"),
+        |n| format!("{n} (signal {signal})"),
+    );
     match signal {
-        libc::SIGKILL => format!("The script was killed by {name}, not by ptc: perhaps out of memory."),
+        libc::SIGKILL => {
+            format!("The script was killed by {name}, not by ptc: perhaps out of memory.")
+        }
         _ => format!("The script was ended by {name}."),
     }
 }
@@ -323,7 +343,12 @@ fn signal_name(signal: i32) -> Option<&'static str> {
 fn last_error(stderr: &str) -> Option<String> {
     let after_traceback = stderr
         .rfind("Traceback (most recent call last):")
-        .and_then(|at| stderr[at..].lines().skip(1).find(|l| !l.is_empty() && !l.starts_with([' ', '['])));
+        .and_then(|at| {
+            stderr[at..]
+                .lines()
+                .skip(1)
+                .find(|l| !l.is_empty() && !l.starts_with([' ', '[']))
+        });
     let line = after_traceback.or_else(|| stderr.lines().rev().find(|l| !l.trim().is_empty()))?;
     let mut line = line.trim().to_string();
     if let Some((at, _)) = line.char_indices().nth(500) {
@@ -375,25 +400,45 @@ mod tests {
     #[test]
     fn success_is_stdout_alone() {
         let outcome = remains(exited(0), "A\n", "warning").into_outcome();
-        assert_eq!((outcome.status(), outcome.output()), (Status::Success, "A\n"));
+        assert_eq!(
+            (outcome.status(), outcome.output()),
+            (Status::Success, "A\n")
+        );
         assert!(!outcome.json().contains("\"error\""));
-        assert!(outcome.json().starts_with(r#"{"status":"success","output":"A\n","tool_calls_made":0,"#));
+        assert!(outcome
+            .json()
+            .starts_with(r#"{"status":"success","output":"A\n","tool_calls_made":0,"#));
     }
 
     #[test]
     fn an_error_is_never_empty_and_names_the_exception() {
-        let traceback = "Traceback (most recent call last):\n  File \"x\", line 1\n    raise E\nE: one\ntwo\n";
+        let traceback =
+            "Traceback (most recent call last):\n  File \"x\", line 1\n    raise E\nE: one\ntwo\n";
         let cases = [
             (exited(1), traceback, "E: one"),
             (exited(1), "gave up\n\n", "gave up"),
             (exited(3), "", "The script ended with exit code 3."),
-            (Ending::Exited(ExitStatus::Signaled(9)), "", "The script was killed by SIGKILL (signal 9), not by ptc: perhaps out of memory."),
-            (Ending::Exited(ExitStatus::Signaled(64)), "", "The script was ended by signal 64."),
+            (
+                Ending::Exited(ExitStatus::Signaled(9)),
+                "",
+                "The script was killed by SIGKILL (signal 9), not by ptc: perhaps out of memory.",
+            ),
+            (
+                Ending::Exited(ExitStatus::Signaled(64)),
+                "",
+                "The script was ended by signal 64.",
+            ),
         ];
         for (ending, stderr, error) in cases {
             let outcome = remains(ending, "", stderr).into_outcome();
             assert_eq!(outcome.status(), Status::Error);
-            assert!(outcome.json().contains(&format!("\"error\":{}", json::quote(error))), "{}", outcome.json());
+            assert!(
+                outcome
+                    .json()
+                    .contains(&format!("\"error\":{}", json::quote(error))),
+                "{}",
+                outcome.json()
+            );
             assert!(!outcome.output().is_empty());
         }
     }
@@ -406,11 +451,24 @@ mod tests {
 
     #[test]
     fn a_stopped_run_keeps_its_output_and_ends_with_the_notice() {
-        let outcome = remains(Ending::TimedOut { limit: "0.5".into() }, "A\n", "").into_outcome();
+        let outcome = remains(
+            Ending::TimedOut {
+                limit: "0.5".into(),
+            },
+            "A\n",
+            "",
+        )
+        .into_outcome();
         assert_eq!(outcome.status(), Status::Timeout);
-        assert_eq!(outcome.output(), "A\nScript timed out after 0.5s and was killed.");
+        assert_eq!(
+            outcome.output(),
+            "A\nScript timed out after 0.5s and was killed."
+        );
         let outcome = remains(Ending::Cancelled { reason: None }, "A", "").into_outcome();
-        assert_eq!(outcome.output(), "A\n[execution interrupted - user sent a new message]");
+        assert_eq!(
+            outcome.output(),
+            "A\n[execution interrupted - user sent a new message]"
+        );
         let reason = Some("shutting down".to_string());
         let outcome = remains(Ending::Cancelled { reason }, "", "").into_outcome();
         assert_eq!(outcome.output(), "[execution interrupted - shutting down]");
@@ -418,7 +476,9 @@ mod tests {
 
     #[test]
     fn a_script_that_never_ran_says_so() {
-        let ending = Ending::Failed { error: "no python".into() };
+        let ending = Ending::Failed {
+            error: "no python".into(),
+        };
         let outcome = remains(ending, "", "").into_outcome();
         assert_eq!(outcome.output(), "no python");
         assert!(outcome.json().contains("\"started\":false"));

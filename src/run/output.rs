@@ -120,7 +120,11 @@ fn cut_length(bytes: &[u8]) -> usize {
                 0xf0..=0xf4 => 4,
                 _ => 1,
             };
-            if needed > n { n } else { 0 }
+            if needed > n {
+                n
+            } else {
+                0
+            }
         }
         None => 0,
     }
@@ -147,7 +151,10 @@ pub(crate) struct Spill {
 enum SpillState {
     /// All is still in the capture.
     NotNeeded,
-    Writing { file: File, written: u64 },
+    Writing {
+        file: File,
+        written: u64,
+    },
     Full,
     Failed(io::Error),
 }
@@ -234,9 +241,12 @@ impl Recorder {
         let Some(spill) = &mut self.spill else {
             return self.capture.push(bytes);
         };
-        let goes_over = !self.capture.is_over() && self.capture.total() + bytes.len() as u64 > self.capture.limit as u64;
+        let goes_over = !self.capture.is_over()
+            && self.capture.total() + bytes.len() as u64 > self.capture.limit as u64;
         let before = if goes_over {
-            self.capture.everything().map(|parts| parts.map(<[u8]>::to_vec))
+            self.capture
+                .everything()
+                .map(|parts| parts.map(<[u8]>::to_vec))
         } else {
             None
         };
@@ -265,7 +275,13 @@ mod tests {
             let text = "x".repeat(size);
             for chunk in [1, 7, 1000] {
                 let captured = capture(100, text.as_bytes(), chunk);
-                assert_eq!(captured, Captured { text: text.clone(), truncated: false });
+                assert_eq!(
+                    captured,
+                    Captured {
+                        text: text.clone(),
+                        truncated: false
+                    }
+                );
             }
         }
     }
@@ -280,10 +296,16 @@ mod tests {
                 let (head, rest) = captured.text.split_once("[output truncated at ").unwrap();
                 let (notice, tail) = rest.split_once('\n').unwrap();
                 let head = head.trim_end();
-                assert_eq!((head.len(), tail.len()), (limit * 2 / 5, limit - limit * 2 / 5));
+                assert_eq!(
+                    (head.len(), tail.len()),
+                    (limit * 2 / 5, limit - limit * 2 / 5)
+                );
                 assert!(text.starts_with(head.as_bytes()) && text.ends_with(tail.as_bytes()));
                 let missing = 1001 - limit;
-                assert!(notice.contains(&format!("{missing} of 1001 bytes")), "{notice}");
+                assert!(
+                    notice.contains(&format!("{missing} of 1001 bytes")),
+                    "{notice}"
+                );
             }
         }
     }
@@ -293,7 +315,11 @@ mod tests {
         for shift in 0..6 {
             let text = "x".repeat(shift) + &"🎉".repeat(100);
             let captured = capture(50, text.as_bytes(), 3);
-            assert!(!captured.text.contains('\u{fffd}'), "{shift}: {}", captured.text);
+            assert!(
+                !captured.text.contains('\u{fffd}'),
+                "{shift}: {}",
+                captured.text
+            );
         }
     }
 

@@ -32,7 +32,8 @@ impl Plan {
     ) -> Result<Plan> {
         let options = RunOptions::parse(options, config)?;
         if options.session.is_some() {
-            let message = "session: this version of ptc has no sessions yet; every run starts fresh";
+            let message =
+                "session: this version of ptc has no sessions yet; every run starts fresh";
             return Err(Error::new(Code::Unsupported, message));
         }
         let tools = match &options.tools {
@@ -95,6 +96,9 @@ mod tests {
             assert_eq!(error.code(), Code::InvalidArgument);
             assert!(error.message().contains(reason), "{error}");
         }
-        assert_eq!(script_text(b"\xef\xbb\xbfprint(1)\r\n").unwrap(), b"print(1)\r\n");
+        assert_eq!(
+            script_text(b"\xef\xbb\xbfprint(1)\r\n").unwrap(),
+            b"print(1)\r\n"
+        );
     }
 }

@@ -5,7 +5,7 @@ use crate::python::{ProbeCommand, ProbeOutput};
 use crate::sys::child::{Child, ExitStatus};
 use crate::sys::confine::Confine;
 use crate::sys::fd;
-use crate::sys::leash::Leash;
+use crate::sys::leash;
 use crate::sys::poll::{deadline_after, has_passed, poll, PollFd};
 use crate::sys::spawn::{self, Command};
 use std::ffi::{CString, OsStr};
@@ -19,14 +19,16 @@ const STDERR_BYTES: usize = 16 << 10;
 pub(super) fn run(probe: &ProbeCommand) -> Result<ProbeOutput, String> {
     let (stdout, child_stdout) = fd::pipe().map_err(|e| e.to_string())?;
     let (stderr, child_stderr) = fd::pipe().map_err(|e| e.to_string())?;
-    let (_leash, leash_end) = Leash::pair().map_err(|e| e.to_string())?;
+    let (_leash, leash_end) = leash::pair().map_err(|e| e.to_string())?;
     let mut argv = vec![cstring(probe.program.as_os_str())?];
     for arg in &probe.args {
         argv.push(cstring(arg)?);
     }
     let mut envp = Vec::new();
     for (name, value) in &probe.env {
-        envp.push(cstring(OsStr::from_bytes(&[name.as_bytes(), b"=", value.as_bytes()].concat()))?);
+        envp.push(cstring(OsStr::from_bytes(
+            &[name.as_bytes(), b"=", value.as_bytes()].concat(),
+        ))?);
     }
     let child = spawn::spawn(Command {
         program: cstring(probe.program.as_os_str())?,
@@ -45,14 +47,25 @@ pub(super) fn run(probe: &ProbeCommand) -> Result<ProbeOutput, String> {
 }
 
 /// Reads both pipes until the probe has ended or its time is over.
-fn watch(child: Child, stdout: OwnedFd, stderr: OwnedFd, probe: &ProbeCommand) -> Result<ProbeOutput, String> {
+fn watch(
+    child: Child,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+    probe: &ProbeCommand,
+) -> Result<ProbeOutput, String> {
     let deadline = deadline_after(probe.timeout);
-    let mut pipes = [Pipe::new(stdout, STDOUT_BYTES)?, Pipe::new(stderr, STDERR_BYTES)?];
+    let mut pipes = [
+        Pipe::new(stdout, STDOUT_BYTES)?,
+        Pipe::new(stderr, STDERR_BYTES)?,
+    ];
     while !child.has_exited() {
         if has_passed(deadline) {
             child.kill();
             drop(child);
-            return Err(format!("it did not answer within {} s", probe.timeout.as_secs_f64()));
+            return Err(format!(
+                "it did not answer within {} s",
+                probe.timeout.as_secs_f64()
+            ));
         }
         let mut fds = [
             PollFd::readable(pipes[0].raw_fd()),
@@ -114,5 +127,6 @@ impl Pipe {
 }
 
 fn cstring(text: &OsStr) -> Result<CString, String> {
-    CString::new(text.as_bytes()).map_err(|_| format!("{} contains a NUL byte", text.to_string_lossy()))
+    CString::new(text.as_bytes())
+        .map_err(|_| format!("{} contains a NUL byte", text.to_string_lossy()))
 }

@@ -12,7 +12,7 @@ const SOCKET: &str = "s";
 const REPORT: &str = "report.json";
 
 /// A report is a few lines; a script that writes more into its place is not believed.
-const REPORT_BYTES: u64 = 64 * 1024;
+const REPORT_BYTES: usize = 64 * 1024;
 
 /// A staging directory with its files in place.
 #[derive(Debug)]
@@ -24,22 +24,39 @@ impl Stage {
     /// Makes the directory in the first of `parents` that will do and fills it.
     pub(super) fn create(
         parents: &[PathBuf],
+        prefix: &str,
         script: &[u8],
         module_name: &str,
         module_source: &str,
         interpreter: &Interpreter,
     ) -> io::Result<Stage> {
         let stage = Stage {
-            dir: Dir::create(parents)?,
+            dir: Dir::create(parents, prefix)?,
         };
         let dir = &stage.dir;
         let tag = &interpreter.cache_tag;
         dir.write_file(SCRIPT, script, 0o600)?;
-        dir.write_file("sitecustomize.py", crate::python::BOOT_SOURCE.as_bytes(), 0o600)?;
-        dir.write_file(&format!("{module_name}.py"), module_source.as_bytes(), 0o600)?;
+        dir.write_file(
+            "sitecustomize.py",
+            crate::python::BOOT_SOURCE.as_bytes(),
+            0o600,
+        )?;
+        dir.write_file(
+            &format!("{module_name}.py"),
+            module_source.as_bytes(),
+            0o600,
+        )?;
         dir.mkdir("__pycache__")?;
-        dir.write_file(&format!("__pycache__/sitecustomize.{tag}.pyc"), &interpreter.boot_pyc, 0o600)?;
-        dir.write_file(&format!("__pycache__/{module_name}.{tag}.pyc"), &interpreter.module_pyc, 0o600)?;
+        dir.write_file(
+            &format!("__pycache__/sitecustomize.{tag}.pyc"),
+            &interpreter.boot_pyc,
+            0o600,
+        )?;
+        dir.write_file(
+            &format!("__pycache__/{module_name}.{tag}.pyc"),
+            &interpreter.module_pyc,
+            0o600,
+        )?;
         Ok(stage)
     }
 
@@ -62,7 +79,7 @@ impl Stage {
     /// What the boot hook has left: why the script could not be started. Whatever a script put there itself can only
     /// describe its own run wrongly.
     pub(super) fn report(&self) -> Option<String> {
-        self.dir.read_file(REPORT, REPORT_BYTES).ok().flatten()
+        self.dir.read_file(REPORT, REPORT_BYTES)
     }
 
     pub(super) fn remove(self) -> io::Result<()> {

@@ -9,14 +9,14 @@
 //! - the clock is read first, then the child is looked at, then limits are enforced: a script that has ended in time is
 //!   never called late.
 
-use super::event::{Event, EventKind};
 use super::launch::{Failure, Launched, Launcher};
 use super::outcome::{Calls, Ending, Remains, Stream as StreamText};
 use super::output::{Capture, Recorder, Spill};
 use super::{Inner, StopCause};
+use crate::event::{Event, EventKind};
 use crate::json::{self, ObjectWriter};
 use crate::rpc::exchange::Exchange;
-use crate::sys::child::{Child, ExitStatus};
+use crate::sys::child::ExitStatus;
 use crate::sys::poll::{deadline_after, has_passed, poll, PollFd};
 use crate::sys::{fd, random, scan};
 use crate::text::{RedactingStream, Redactor};
@@ -43,9 +43,13 @@ const LISTENER_REST: Duration = Duration::from_millis(50);
 enum Phase {
     Running,
     /// SIGTERM was sent; SIGKILL follows.
-    Terminating { kill_at: Option<Instant> },
+    Terminating {
+        kill_at: Option<Instant>,
+    },
     /// SIGKILL was sent.
-    Killed { give_up_at: Option<Instant> },
+    Killed {
+        give_up_at: Option<Instant>,
+    },
 }
 
 /// Launches the script and stays with it to the end.
@@ -69,7 +73,6 @@ fn not_started(run: &Inner, failure: Failure) -> Remains {
         Some(StopCause::Cancelled(reason)) => Ending::Cancelled { reason },
         _ => Ending::Failed {
             error: failure.message,
-            output: None,
         },
     };
     Remains {
@@ -100,7 +103,11 @@ impl<'a> Supervisor<'a> {
         let config = &run.plan.config;
         let spill = config.spill_dir.as_ref().map(|dir| {
             // Without randomness the number alone must do: a file that exists is never opened.
-            let name = format!("ptc-stdout-{}-{:016x}.txt", run.id, random::u64().unwrap_or_default());
+            let name = format!(
+                "ptc-stdout-{}-{:016x}.txt",
+                run.id,
+                random::u64().unwrap_or_default()
+            );
             Spill::new(dir.clone(), name, config.max_spill_bytes)
         });
         Supervisor {
@@ -129,7 +136,8 @@ impl<'a> Supervisor<'a> {
     fn announce(&self) {
         let setting = &self.launched.setting;
         let mut data = ObjectWriter::default();
-        data.raw("pid", self.launched.child.pid()).string("mode", setting.mode);
+        data.raw("pid", self.launched.child.pid())
+            .string("mode", setting.mode);
         for (key, path) in [("python", &setting.python), ("cwd", &setting.cwd)] {
             if let Some(path) = path {
                 data.string(key, &path.to_string_lossy());
@@ -236,9 +244,13 @@ impl<'a> Supervisor<'a> {
         drop(leash);
         let (stdout, stdout_path) = self.stdout.finish(self.run, &redactor, &mut notes);
         let (stderr, _) = self.stderr.finish(self.run, &redactor, &mut notes);
-        let never_ran = stage.report().is_some_and(|report| says_not_started(&report));
+        let never_ran = stage
+            .report()
+            .is_some_and(|report| says_not_started(&report));
         if let Err(e) = stage.remove() {
-            notes.push(format!("The staging directory was not removed completely: {e}."));
+            notes.push(format!(
+                "The staging directory was not removed completely: {e}."
+            ));
         }
         let limit = &self.run.plan.options.timeout.text;
         Remains {
@@ -336,7 +348,12 @@ impl Stream {
         }
     }
 
-    fn finish(mut self, run: &Inner, redactor: &Redactor, notes: &mut Vec<String>) -> (StreamText, Option<PathBuf>) {
+    fn finish(
+        mut self,
+        run: &Inner,
+        redactor: &Redactor,
+        notes: &mut Vec<String>,
+    ) -> (StreamText, Option<PathBuf>) {
         let rest = self.redacting.finish(redactor);
         if !rest.is_empty() {
             record(&mut self.recorder, run, self.kind, &rest);
@@ -370,7 +387,9 @@ fn record(recorder: &mut Recorder, run: &Inner, kind: EventKind, bytes: &[u8]) {
 fn ending(cause: Option<StopCause>, status: ExitStatus, limit: &str) -> Ending {
     match cause {
         None => Ending::Exited(status),
-        Some(StopCause::Timeout) => Ending::TimedOut { limit: limit.into() },
+        Some(StopCause::Timeout) => Ending::TimedOut {
+            limit: limit.into(),
+        },
         Some(StopCause::Cancelled(reason)) => Ending::Cancelled { reason },
         Some(StopCause::Overrun) => Ending::Overrun,
     }
@@ -385,5 +404,6 @@ fn calls(exchange: &Exchange) -> Calls {
 }
 
 fn says_not_started(report: &str) -> bool {
-    json::parse(report).is_ok_and(|report| report.get("started").and_then(json::Value::as_bool) == Some(false))
+    json::parse(report)
+        .is_ok_and(|report| report.get("started").and_then(json::Value::as_bool) == Some(false))
 }

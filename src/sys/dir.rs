@@ -160,6 +160,29 @@ impl Dir {
         written.map_err(|error| self.at("write", name, error))
     }
 
+    /// The text of a small file in the directory. `None` where there is no regular file of that name, or one that is
+    /// larger than `max_bytes` or not UTF-8: whoever else writes here is not trusted, and never waited for.
+    pub(crate) fn read_file(&self, name: &str, max_bytes: usize) -> Option<String> {
+        let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+        let (folder, leaf) = self.locate(name).ok()?;
+        let file = open_at(folder.as_ref().unwrap_or(&self.fd).as_fd(), &leaf, flags).ok()?;
+        if stat(file.as_fd()).ok()?.st_mode & libc::S_IFMT != libc::S_IFREG {
+            return None;
+        }
+        let mut bytes = vec![0; max_bytes + 1];
+        let mut len = 0;
+        while len < bytes.len() {
+            match super::fd::read(file.as_raw_fd(), &mut bytes[len..]).ok()? {
+                0 => break,
+                n => len += n,
+            }
+        }
+        bytes.truncate(len);
+        String::from_utf8(bytes)
+            .ok()
+            .filter(|text| text.len() <= max_bytes)
+    }
+
     /// Makes a subdirectory with mode 0700.
     pub(crate) fn mkdir(&self, name: &str) -> io::Result<()> {
         let made = self.locate(name).and_then(|(folder, leaf)| {

@@ -198,6 +198,19 @@ pub(crate) fn shutdown(fd: RawFd) -> io::Result<()> {
     }
 }
 
+/// Ends the sending half of a connection: the peer reads an end of file for ever.
+pub(crate) fn shutdown_write(fd: RawFd) -> io::Result<()> {
+    // SAFETY: shutdown takes no memory of ours; a wrong descriptor is an error.
+    check(unsafe { libc::shutdown(fd, libc::SHUT_WR) }).map(drop)
+}
+
+/// The first place of `byte` in `haystack`. The C library's search is several times faster than a loop.
+pub(crate) fn find_byte(haystack: &[u8], byte: u8) -> Option<usize> {
+    // SAFETY: the pointer and the length are those of one live slice.
+    let found = unsafe { libc::memchr(haystack.as_ptr().cast(), i32::from(byte), haystack.len()) };
+    (!found.is_null()).then(|| found as usize - haystack.as_ptr() as usize)
+}
+
 /// Closes and tells what only closing tells: a write that failed late (NFS, quotas).
 pub(super) fn close(fd: OwnedFd) -> io::Result<()> {
     use std::os::fd::IntoRawFd;

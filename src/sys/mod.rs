@@ -6,19 +6,30 @@
 //! Systems that are not Unix get nothing but [`supported`].
 
 #[cfg(unix)]
+pub(crate) mod child;
+#[cfg(unix)]
+pub(crate) mod confine;
+#[cfg(unix)]
 pub(crate) mod dir;
 #[cfg(unix)]
 pub(crate) mod fd;
 #[cfg(unix)]
 pub(crate) mod host;
 #[cfg(unix)]
+pub(crate) mod leash;
+#[cfg(unix)]
 pub(crate) mod poll;
 #[cfg(unix)]
 pub(crate) mod poller;
+pub(crate) mod process_local;
 #[cfg(unix)]
 pub(crate) mod random;
 #[cfg(unix)]
+pub(crate) mod scan;
+#[cfg(unix)]
 pub(crate) mod socket;
+#[cfg(unix)]
+pub(crate) mod spawn;
 #[cfg(unix)]
 pub(crate) mod thread;
 

@@ -327,27 +327,48 @@ pub(crate) fn describe(schema: &Value) -> String {
     parts.extend(text.map(one_line).filter(|text| !text.is_empty()));
     let values = schema.get("enum").and_then(Value::as_array);
     // Where the type could not hold all of them.
-    if let Some(values) =
-        values.filter(|values| literals(values)[0].starts_with(|c: char| c != 'L'))
-    {
-        let shown: Vec<String> = values.iter().take(50).map(python_literal).collect();
-        let more = if values.len() > shown.len() {
-            ", …"
-        } else {
-            ""
-        };
-        parts.push(format!("One of {}{more}.", shown.join(", ")));
+    if let Some(values) = values.filter(|values| !literals(values)[0].starts_with("Literal")) {
+        parts.push(format!("One of {}.", listed_values(values)));
     }
     parts.join(" ")
 }
 
-/// `text` with every run of white space as one space.
+/// `values` as Python writes them, as many as are worth reading.
+fn listed_values(values: &[Value]) -> String {
+    const MAX_LENGTH: usize = 1000;
+    let mut text = String::new();
+    for value in values {
+        if text.len() > MAX_LENGTH {
+            return text + ", ...";
+        }
+        let separator = if text.is_empty() { "" } else { ", " };
+        text = text + separator + &short_literal(value);
+    }
+    text
+}
+
+/// `text` with every run of white space as one space, and without control characters.
 pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").replace(char::is_control, "")
+}
+
+/// `value` as Python writes it, or dots in its place where that is too long to be read.
+pub(crate) fn short_literal(value: &Value) -> String {
+    const MAX_LENGTH: usize = 60;
+    let text = python_literal(value);
+    if text.chars().count() <= MAX_LENGTH {
+        return text;
+    }
+    match value {
+        Value::Array(_) => "[...]".to_string(),
+        Value::Object(_) => "{...}".to_string(),
+        _ => "...".to_string(),
+    }
 }
 
 /// `value` as Python writes it.
-pub(crate) fn python_literal(value: &Value) -> String {
+fn python_literal(value: &Value) -> String {
     let list = |items: Vec<String>| items.join(", ");
     match value {
         Value::Null => "None".to_string(),

@@ -1,14 +1,11 @@
 //! The Python function of a tool: its parameters in an order that cannot mislead, their types, and its docstring.
 
 use super::names::{argument_name, function_name};
-use super::schema::{describe, python_literal, Document};
+use super::schema::{describe, python_string, short_literal, Document};
 use crate::error::{Error, Result};
 use crate::json::reader::{mismatch, Section};
 use crate::json::Value;
 use std::collections::HashMap;
-
-/// The longest default that a signature shows.
-const MAX_DEFAULT: usize = 60;
 
 /// One parameter of a generated function.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,7 +124,7 @@ impl Function {
         if description.is_empty() {
             lines.push(format!("Call the tool {tool}."));
         } else {
-            lines.extend(description.lines().map(|line| line.trim_end().to_string()));
+            lines.extend(plain_lines(description));
         }
         if !self.parameters.is_empty() {
             lines.extend([String::new(), "Args:".to_string()]);
@@ -171,13 +168,24 @@ impl Parameter {
         }
         line.push(')');
         if self.name != self.wire {
-            line.push_str(&format!(" [sent as {:?}]", self.wire));
+            line.push_str(&format!(" [sent as {}]", python_string(&self.wire)));
         }
         if !self.description.is_empty() {
             line.push_str(&format!(": {}", self.description));
         }
         line
     }
+}
+
+/// The lines of `text` without what an interpreter or a terminal would make something else of: tabs, which newer
+/// compilers expand in docstrings, and control characters.
+fn plain_lines(text: &str) -> impl Iterator<Item = String> + '_ {
+    let plain = |line: &str| {
+        line.trim_end()
+            .replace('\t', "    ")
+            .replace(char::is_control, "")
+    };
+    text.lines().map(plain)
 }
 
 /// Refuses an input schema that is none, at the place where it goes wrong.
@@ -217,7 +225,7 @@ fn parameters(document: &Document, input: &Value) -> Vec<Parameter> {
             name: argument_name(name),
             kind: document.type_of(schema),
             required,
-            default: default.map_or("None".to_string(), shown_default),
+            default: default.map_or("None".to_string(), short_literal),
             nullable: document.admits_null(schema),
             description: described.unwrap_or_else(|| describe(resolved)),
             outline: document.outline(schema),
@@ -238,18 +246,6 @@ fn parameters(document: &Document, input: &Value) -> Vec<Parameter> {
         }
     }
     found
-}
-
-fn shown_default(value: &Value) -> String {
-    let text = python_literal(value);
-    if text.chars().count() <= MAX_DEFAULT {
-        return text;
-    }
-    match value {
-        Value::Array(_) => "[...]".to_string(),
-        Value::Object(_) => "{...}".to_string(),
-        _ => "...".to_string(),
-    }
 }
 
 fn refuse_collisions(at: &str, parameters: &[Parameter]) -> Result<()> {

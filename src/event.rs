@@ -173,7 +173,7 @@ impl Signal {
     /// Readable from now on.
     fn raise_for_good(&self) {
         self.raise();
-        fd::shutdown_write(self.ours.as_raw_fd());
+        let _ = fd::shutdown_write(self.ours.as_raw_fd());
     }
 }
 
@@ -217,7 +217,10 @@ impl PullQueue {
                 return None;
             }
             state = match deadline {
-                None => self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => self
+                    .arrived
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
                 Some(deadline) => {
                     let left = deadline.checked_duration_since(Instant::now())?;
                     let (state, _) = self
@@ -316,7 +319,11 @@ mod tests {
         queue.end();
         let mut bytes = [0; 8];
         while fd::recv(host_end, &mut bytes).unwrap() > 0 {}
-        assert_eq!(fd::recv(host_end, &mut bytes).unwrap(), 0, "end of file stays readable");
+        assert_eq!(
+            fd::recv(host_end, &mut bytes).unwrap(),
+            0,
+            "end of file stays readable"
+        );
         assert!(queue.pull(None).is_none());
     }
 
@@ -356,7 +363,10 @@ mod tests {
         let shown: usize = events.iter().filter(|e| e.data().len() == 10_000).count();
         assert_eq!(shown, BACKLOG_BYTES / 10_000);
         let notice = text(&events[events.len() - 2]);
-        assert!(notice.contains(&format!("{} bytes", (300 - shown) * 10_000)), "{notice}");
+        assert!(
+            notice.contains(&format!("{} bytes", (300 - shown) * 10_000)),
+            "{notice}"
+        );
         assert_eq!(events.last().unwrap().kind(), EventKind::End);
     }
 
