@@ -164,6 +164,12 @@ impl Poller {
     fn generation(&self) -> Generation {
         forward!(self, inner => inner.generation())
     }
+
+    /// How many threads are in `wait`, or on the last steps to it.
+    #[cfg(test)]
+    fn waiting(&self) -> usize {
+        forward!(self, inner => inner.waiting())
+    }
 }
 
 fn check_token(token: u64) -> io::Result<()> {

@@ -280,3 +280,26 @@ impl Drop for Entries {
         unsafe { libc::closedir(self.stream) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{candidates, Dir};
+    use super::*;
+
+    #[test]
+    fn a_directory_is_lifted_past_names_that_are_taken() {
+        let top = Dir::create(&candidates(), "ptc-test-").unwrap();
+        for name in ["a", "a/b", ".ptc-lifted-1"] {
+            top.mkdir(name).unwrap();
+        }
+        for name in [".ptc-lifted-0", ".ptc-lifted-1/x", "a/b/x"] {
+            top.write_file(name, b"", 0o600).unwrap();
+        }
+        let fd = open_at(top.fd.as_fd(), c".", OPEN_DIR).unwrap();
+        let inner = open_at(fd.as_fd(), c"a", OPEN_DIR).unwrap();
+        let mut walk = Walk::new(fd.as_fd(), Duration::MAX).unwrap();
+        walk.remove_or_lift(inner.as_fd(), c"b").unwrap();
+        assert!(top.path().join(".ptc-lifted-2/x").exists());
+        assert!(top.path().join(".ptc-lifted-1/x").exists());
+    }
+}

@@ -185,6 +185,11 @@ impl Poller {
         lock(&self.wakes).generation
     }
 
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        lock(&self.wakes).inside
+    }
+
     pub(super) fn wake_one(&self) {
         let mut wakes = lock(&self.wakes);
         wakes.tickets += 1;

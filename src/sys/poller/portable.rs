@@ -186,6 +186,12 @@ impl Poller {
         lock(&self.state).generation
     }
 
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        let state = lock(&self.state);
+        state.follower_count + usize::from(state.has_leader)
+    }
+
     pub(super) fn wake_one(&self) {
         let mut state = lock(&self.state);
         state.tickets += 1;

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::sys::fd;
-use crate::sys::poll::deadline_after;
+use crate::sys::poll::{deadline_after, poll, PollFd};
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -31,6 +31,15 @@ fn expect(poller: &Poller, seen: &mut Generation) -> Ready {
     let ready = poller.wait(seen, deadline_after(HANG)).unwrap();
     assert_ne!(ready, Ready::Timeout);
     ready
+}
+
+/// Lets other threads run until so many are in `wait`.
+fn await_waiters(poller: &Poller, count: usize) {
+    let hang = deadline_after(HANG);
+    while poller.waiting() < count {
+        assert!(!crate::sys::poll::has_passed(hang));
+        std::thread::yield_now();
+    }
 }
 
 fn readable(token: u64) -> Ready {
@@ -173,7 +182,7 @@ fn deadlines_of_several_waiters_are_their_own() {
     on_each(|poller| {
         let (sender, receiver) = mpsc::channel();
         std::thread::scope(|scope| {
-            let patient = scope.spawn(|| poller.wait(&mut Generation::default(), None));
+            let patient = scope.spawn(|| expect(poller, &mut Generation::default()));
             for ms in [30, 1, 10] {
                 let sender = sender.clone();
                 scope.spawn(move || {
@@ -186,7 +195,7 @@ fn deadlines_of_several_waiters_are_their_own() {
                 assert_eq!(ready, Ready::Timeout);
             }
             poller.wake_one();
-            assert_eq!(patient.join().unwrap().unwrap(), Ready::Woken);
+            assert_eq!(patient.join().unwrap(), Ready::Woken);
         });
     });
 }
@@ -235,32 +244,100 @@ fn every_broadcast_reaches_every_thread() {
         let (left, right) = fd::socketpair().unwrap();
         fd::send(right.as_raw_fd(), b"x").unwrap();
         poller.add(left.as_raw_fd(), 1, Interest::READ).unwrap();
+        let total = AtomicUsize::new(0);
         let (sender, receiver) = mpsc::channel();
         std::thread::scope(|scope| {
-            for thread in 0..THREADS {
-                let (sender, left) = (sender.clone(), &left);
+            for _ in 0..THREADS {
+                let (sender, left, total) = (sender.clone(), &left, &total);
                 scope.spawn(move || {
                     let mut seen = Generation::default();
                     let mut rounds = 0;
                     while rounds < ROUNDS {
-                        match expect(poller, &mut seen) {
-                            Ready::Woken => {
-                                rounds += 1;
-                                sender.send((thread, rounds)).unwrap();
-                            }
-                            _ => poller.rearm(left.as_raw_fd(), 1, Interest::READ).unwrap(),
+                        if expect(poller, &mut seen) != Ready::Woken {
+                            poller.rearm(left.as_raw_fd(), 1, Interest::READ).unwrap();
+                            continue;
+                        }
+                        // Back to waiting at once, where it must not take the wake from those who have yet to see it.
+                        rounds += 1;
+                        if (total.fetch_add(1, Ordering::SeqCst) + 1) % THREADS == 0 {
+                            sender.send(rounds).unwrap();
                         }
                     }
                 });
             }
             for round in 1..=ROUNDS {
                 poller.wake_all();
-                let mut reached = [false; THREADS];
+                let reached = receiver.recv_timeout(HANG).expect("a wake was lost");
+                assert_eq!(reached, round);
+            }
+        });
+    });
+}
+
+#[test]
+fn a_broadcast_is_not_taken_by_threads_that_it_has_already_woken() {
+    const THREADS: usize = 6;
+    on_each(|poller| {
+        for _ in 0..300 {
+            let before = poller.generation();
+            let woken = AtomicUsize::new(0);
+            let (sender, receiver) = mpsc::channel();
+            std::thread::scope(|scope| {
                 for _ in 0..THREADS {
-                    let (thread, rounds) = receiver.recv_timeout(HANG).expect("a wake was lost");
-                    assert_eq!(rounds, round);
-                    assert!(!std::mem::replace(&mut reached[thread], true));
+                    let (sender, woken) = (sender.clone(), &woken);
+                    scope.spawn(move || {
+                        let mut seen = before;
+                        assert_eq!(expect(poller, &mut seen), Ready::Woken);
+                        if woken.fetch_add(1, Ordering::SeqCst) + 1 == THREADS {
+                            sender.send(()).unwrap();
+                        }
+                        // Waits again while the others still sleep, until the second broadcast.
+                        assert_eq!(expect(poller, &mut seen), Ready::Woken);
+                    });
                 }
+                await_waiters(poller, THREADS);
+                poller.wake_all();
+                let result = receiver.recv_timeout(HANG);
+                poller.wake_all();
+                result.expect("a wake was lost");
+            });
+        }
+    });
+}
+
+#[test]
+fn threads_that_do_not_come_back_leave_the_others_served() {
+    const CONNECTIONS: usize = 4;
+    const WAKES: usize = 3;
+    on_each(|poller| {
+        let pairs: Vec<_> = (0..CONNECTIONS)
+            .map(|_| fd::socketpair().unwrap())
+            .collect();
+        for (token, (left, _)) in pairs.iter().enumerate() {
+            let raw = left.as_raw_fd();
+            poller.add(raw, token as u64, Interest::READ).unwrap();
+        }
+        let (sender, receiver) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for _ in 0..CONNECTIONS + WAKES {
+                let sender = sender.clone();
+                scope.spawn(move || sender.send(expect(poller, &mut Generation::default())));
+            }
+            await_waiters(poller, CONNECTIONS + WAKES);
+            // Two at once, then one after the other.
+            for part in [&pairs[..2], &pairs[2..3], &pairs[3..]] {
+                for (_, right) in part {
+                    fd::send(right.as_raw_fd(), b"x").unwrap();
+                }
+                for _ in part {
+                    let ready = receiver.recv_timeout(HANG).expect("nobody took the event");
+                    assert!(matches!(ready, Ready::Event { .. }));
+                }
+            }
+            (0..WAKES).for_each(|_| poller.wake_one());
+            for _ in 0..WAKES {
+                let ready = receiver.recv_timeout(HANG).expect("nobody took the wake");
+                assert_eq!(ready, Ready::Woken);
             }
         });
     });
@@ -421,16 +498,19 @@ fn descriptors_come_and_go_while_others_wait() {
 #[test]
 fn a_removed_and_closed_socket_ends_for_its_peer_while_others_wait() {
     on_each(|poller| {
-        let (left, right) = fd::socketpair().unwrap();
-        poller.add(left.as_raw_fd(), 1, Interest::READ).unwrap();
-        std::thread::scope(|scope| {
-            scope.spawn(|| expect(poller, &mut Generation::default()));
-            poller.remove(left.as_raw_fd()).unwrap();
-            drop(left);
-            let mut fds = [crate::sys::poll::PollFd::readable(right.as_raw_fd())];
-            let found = crate::sys::poll::poll(&mut fds, deadline_after(HANG)).unwrap();
-            poller.wake_one();
-            assert_eq!(found, 1, "the waiting thread kept the socket open");
-        });
+        for token in 0..100 {
+            let (left, right) = fd::socketpair().unwrap();
+            poller.add(left.as_raw_fd(), token, Interest::READ).unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(|| expect(poller, &mut poller.generation()));
+                await_waiters(poller, 1);
+                poller.remove(left.as_raw_fd()).unwrap();
+                drop(left);
+                let mut fds = [PollFd::readable(right.as_raw_fd())];
+                let found = poll(&mut fds, deadline_after(HANG)).unwrap();
+                poller.wake_one();
+                assert_eq!(found, 1, "the waiting thread kept the socket open");
+            });
+        }
     });
 }
