@@ -8,10 +8,11 @@ use crate::json;
 use crate::python::{self, Environ, Interpreter, Interpreters, Search};
 use crate::rpc::exchange::{Exchange, Observer, Policy};
 use crate::sys::child::Child;
-use crate::sys::confine::Confine;
-use crate::sys::leash::{self, Leash};
+use crate::sys::confine::{Confine, Confinement};
+use crate::sys::leash::Leash;
+use crate::sys::scan::Tag;
 use crate::sys::spawn::{self, Command};
-use crate::sys::{fd, random, scan};
+use crate::sys::{fd, random};
 use crate::text::Redactor;
 use std::ffi::{CString, OsString};
 use std::os::fd::OwnedFd;
@@ -38,11 +39,10 @@ pub(crate) struct Launcher {
 #[derive(Debug)]
 pub(super) struct Launched {
     pub child: Child,
-    /// As long as we hold it, the kernel lets the group live.
-    pub leash: Leash,
     pub stdout: Option<OwnedFd>,
     pub stderr: Option<OwnedFd>,
-    pub target: scan::Target,
+    /// A whole `NAME=value` that every process of the run inherits.
+    pub marker: String,
     pub exchange: Arc<Exchange>,
     pub stage: Stage,
     pub setting: Setting,
@@ -111,10 +111,9 @@ impl Launcher {
         match self.spawn(progress, &interpreter, &stage, &cwd, &token) {
             Ok(spawned) => Ok(Launched {
                 child: spawned.child,
-                leash: spawned.leash,
                 stdout: Some(spawned.stdout),
                 stderr: Some(spawned.stderr),
-                target: spawned.target,
+                marker: spawned.marker,
                 exchange,
                 stage,
                 setting: std::mem::take(&mut progress.setting),
@@ -134,10 +133,9 @@ impl Launcher {
 /// A child and what its supervisor needs of it.
 struct Spawned {
     child: Child,
-    leash: Leash,
     stdout: OwnedFd,
     stderr: OwnedFd,
-    target: scan::Target,
+    marker: String,
 }
 
 impl Launcher {
@@ -242,28 +240,25 @@ impl Launcher {
             fd::set_nonblocking(std::os::fd::AsRawFd::as_raw_fd(end))
                 .map_err(|e| format!("cannot prepare a pipe: {e}"))?;
         }
-        let (leash, leash_end) =
-            leash::pair().map_err(|e| format!("cannot make the leash: {e}"))?;
+        let leash = Leash::new().map_err(|e| format!("cannot make the leash: {e}"))?;
         let marker = format!("PTC_RUN={token:.16}");
-        let confine = confine_for(&run.plan.config);
-        progress.setting.isolation = Some(isolation_report(&run.plan.config, &confine));
-        let tag = scan::run_tag(self.engine_tag, run.id);
         let command = Command {
             program: path_cstring(&interpreter.executable)?,
             argv: vec![
                 path_cstring(&interpreter.executable)?,
                 path_cstring(&stage.script())?,
             ],
-            envp: self.environment(run, stage, cwd, token)?,
+            envp: self.environment(run, stage, cwd, token, &leash)?,
             cwd: path_cstring(cwd)?,
             stdout: child_stdout,
             stderr: child_stderr,
-            leash: Some(leash_end),
-            tag,
+            leash: Some(leash),
+            tag: Some(Tag::new(self.engine_tag, run.id)),
             limits: Vec::new(),
-            confine,
+            confine: confine_for(&run.plan.config),
+            #[cfg(test)]
+            fault: None,
         };
-        let before = scan::Counter::now();
         let child = spawn::spawn(command).map_err(|e| {
             self.interpreters.forget(&interpreter.executable);
             format!(
@@ -272,18 +267,13 @@ impl Launcher {
                 e.message()
             )
         })?;
-        let target = scan::Target {
-            leader: child.pid(),
-            tag,
-            marker: Some(marker),
-            before,
-        };
+        progress.setting.isolation =
+            Some(isolation_report(&run.plan.config, child.confinement()));
         Ok(Spawned {
             child,
-            leash,
             stdout,
             stderr,
-            target,
+            marker,
         })
     }
 
@@ -293,6 +283,7 @@ impl Launcher {
         stage: &Stage,
         cwd: &Path,
         token: &str,
+        leash: &Leash,
     ) -> Result<Vec<CString>, String> {
         let joins = (run.plan.options.mode == Mode::Project).then_some(cwd);
         let mut own: Vec<(&str, OsString)> = vec![
@@ -308,8 +299,8 @@ impl Launcher {
             let names: Vec<&str> = run.plan.tools.keys().map(String::as_str).collect();
             own.push(("PTC_TOOLS", names.join(",").into()));
         }
-        if leash::NEEDS_WATCHER {
-            own.push(("PTC_LEASH_FD", "3".into()));
+        if let Some(fd) = leash.descriptor_in_child() {
+            own.push(("PTC_LEASH_FD", fd.to_string().into()));
         }
         let pairs = self
             .environ
@@ -356,9 +347,9 @@ fn confine_for(config: &Config) -> Confine {
 }
 
 /// The result's `isolation`: what was asked, what was done, what could not be.
-fn isolation_report(config: &Config, confine: &Confine) -> String {
+fn isolation_report(config: &Config, confinement: &Confinement) -> String {
     let level = config.isolation.level;
-    let mut missing = confine.missing();
+    let mut missing = confinement.missing.clone();
     if level == IsolationLevel::Sandbox {
         missing
             .push("sandbox: file rules, network and limits are not in this version of ptc".into());
@@ -366,7 +357,7 @@ fn isolation_report(config: &Config, confine: &Confine) -> String {
     let mut report = json::ObjectWriter::default();
     report
         .string("requested", level.name())
-        .raw("applied", json::string_array(confine.applied()))
+        .raw("applied", json::string_array(&confinement.applied))
         .raw("missing", json::string_array(missing));
     report.finish()
 }

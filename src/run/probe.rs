@@ -5,7 +5,7 @@ use crate::python::{ProbeCommand, ProbeOutput};
 use crate::sys::child::{Child, ExitStatus};
 use crate::sys::confine::Confine;
 use crate::sys::fd;
-use crate::sys::leash;
+use crate::sys::leash::Leash;
 use crate::sys::poll::{deadline_after, has_passed, poll, PollFd};
 use crate::sys::spawn::{self, Command};
 use std::ffi::{CString, OsStr};
@@ -19,7 +19,7 @@ const STDERR_BYTES: usize = 16 << 10;
 pub(super) fn run(probe: &ProbeCommand) -> Result<ProbeOutput, String> {
     let (stdout, child_stdout) = fd::pipe().map_err(|e| e.to_string())?;
     let (stderr, child_stderr) = fd::pipe().map_err(|e| e.to_string())?;
-    let (_leash, leash_end) = leash::pair().map_err(|e| e.to_string())?;
+    let leash = Leash::new().map_err(|e| e.to_string())?;
     let mut argv = vec![cstring(probe.program.as_os_str())?];
     for arg in &probe.args {
         argv.push(cstring(arg)?);
@@ -37,12 +37,14 @@ pub(super) fn run(probe: &ProbeCommand) -> Result<ProbeOutput, String> {
         cwd: c"/".into(),
         stdout: child_stdout,
         stderr: child_stderr,
-        leash: Some(leash_end),
+        leash: Some(leash),
         tag: None,
         limits: Vec::new(),
         confine: Confine::none(),
+        #[cfg(test)]
+        fault: None,
     })
-    .map_err(|e| e.message())?;
+    .map_err(|e| e.message().to_string())?;
     watch(child, stdout, stderr, probe)
 }
 
@@ -60,7 +62,7 @@ fn watch(
     ];
     while !child.has_exited() {
         if has_passed(deadline) {
-            child.kill();
+            let _ = child.kill();
             drop(child);
             return Err(format!(
                 "it did not answer within {} s",
@@ -75,7 +77,7 @@ fn watch(
         poll(&mut fds, deadline).map_err(|e| e.to_string())?;
         pipes.iter_mut().for_each(Pipe::read_all);
     }
-    child.kill();
+    let _ = child.kill();
     pipes.iter_mut().for_each(Pipe::read_all);
     let status = child.reap();
     let [stdout, stderr] = pipes.map(|p| p.capture.finish(None).text);

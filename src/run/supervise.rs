@@ -169,7 +169,7 @@ impl<'a> Supervisor<'a> {
                 }
                 if self.run.stop_cause().is_some() {
                     self.exchange().close();
-                    self.launched.child.terminate();
+                    let _ = self.launched.child.terminate();
                     self.phase = Phase::Terminating {
                         kill_at: now.checked_add(self.run.plan.config.kill_grace.duration),
                     };
@@ -178,7 +178,7 @@ impl<'a> Supervisor<'a> {
             }
             Phase::Terminating { kill_at } => {
                 if passed(kill_at) {
-                    self.launched.child.kill();
+                    let _ = self.launched.child.kill();
                     self.phase = Phase::Killed {
                         give_up_at: now.checked_add(KILL_PATIENCE),
                     };
@@ -227,12 +227,13 @@ impl<'a> Supervisor<'a> {
     /// The end, in order: no calls any more, the group, the escapees, the pipes, the reaping, the directory.
     fn settle(mut self) -> Remains {
         self.exchange().close();
-        self.launched.child.kill();
-        let sweep = scan::sweep(&self.launched.target, deadline_after(KILL_PATIENCE));
+        let _ = self.launched.child.kill();
+        let marker = self.launched.marker.as_bytes();
+        let target = self.launched.child.target(Some(marker));
+        let sweep = scan::sweep(&target, deadline_after(KILL_PATIENCE));
         self.drain();
         let Launched {
             child,
-            leash,
             stage,
             exchange,
             setting,
@@ -241,7 +242,6 @@ impl<'a> Supervisor<'a> {
             ..
         } = self.launched;
         let status = child.reap();
-        drop(leash);
         let (stdout, stdout_path) = self.stdout.finish(self.run, &redactor, &mut notes);
         let (stderr, _) = self.stderr.finish(self.run, &redactor, &mut notes);
         let never_ran = stage

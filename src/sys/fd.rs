@@ -144,12 +144,39 @@ pub(crate) fn set_nonblocking(fd: RawFd) -> io::Result<()> {
     check(unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) }).map(drop)
 }
 
-/// A close-on-exec duplicate with a number of 10 or more, out of reach of the child's `dup2` onto 0 to 3.
+/// The lowest number that is out of reach of the child's `dup2` onto 0 to 3.
+const HIGH: RawFd = 10;
+
+/// A close-on-exec duplicate that the child's `dup2` cannot reach.
 pub(crate) fn dup_high(fd: RawFd) -> io::Result<OwnedFd> {
+    dup_above(fd, HIGH)
+}
+
+/// A close-on-exec duplicate that the child's `dup2` cannot reach, numbered `lowest` or higher.
+pub(super) fn dup_above(fd: RawFd, lowest: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: fcntl with an integer argument touches no memory of ours.
-    let raw = check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 10) })?;
+    let raw = check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, lowest.max(HIGH)) })?;
     // SAFETY: fcntl succeeded, so the duplicate is open, new and ours alone.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+/// The descriptor itself if the child's `dup2` cannot reach it, else such a duplicate in its place.
+pub(super) fn moved_high(fd: OwnedFd) -> io::Result<OwnedFd> {
+    match fd.as_raw_fd() {
+        HIGH.. => Ok(fd),
+        low => dup_high(low),
+    }
+}
+
+/// As [`pipe`], with both ends out of reach of the child's `dup2`.
+pub(super) fn high_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = pipe()?;
+    Ok((moved_high(reader)?, moved_high(writer)?))
+}
+
+/// `/dev/null`, open for reading, out of reach of the child's `dup2`.
+pub(super) fn dev_null() -> io::Result<OwnedFd> {
+    moved_high(std::fs::File::open("/dev/null")?.into())
 }
 
 /// Reads what is there, at most `buffer`; 0 is the end. Works on pipes and sockets.

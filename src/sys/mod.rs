@@ -14,6 +14,8 @@ pub(crate) mod dir;
 #[cfg(unix)]
 pub(crate) mod fd;
 #[cfg(unix)]
+pub(crate) mod feature;
+#[cfg(unix)]
 pub(crate) mod host;
 #[cfg(unix)]
 pub(crate) mod leash;

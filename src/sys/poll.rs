@@ -96,6 +96,13 @@ impl PollFd {
     }
 }
 
+/// Waits until there is something to read from `fd`, its end included; false when the deadline has come first, or when
+/// the kernel cannot tell.
+pub(super) fn wait_readable(fd: RawFd, deadline: Option<Instant>) -> bool {
+    let mut fds = [PollFd::readable(fd)];
+    poll(&mut fds, deadline).is_ok() && fds[0].is_ready()
+}
+
 /// Waits until at least one descriptor is ready or the deadline has come (0). Looks once when it already has.
 pub(crate) fn poll(fds: &mut [PollFd], deadline: Option<Instant>) -> io::Result<usize> {
     loop {
