@@ -208,7 +208,7 @@ impl Inner {
             config: Arc::new(config),
             launcher: Arc::new(Launcher {
                 environ,
-                interpreters: Interpreters::default(),
+                interpreters: Interpreters::new(module_source.clone()),
                 module_source,
                 parents,
                 prefix: STAGE_PREFIX,

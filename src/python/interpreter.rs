@@ -1,322 +1,412 @@
-//! Which Python runs a script: the project's own where there is one, else the host's; each probed once.
+//! Which Python runs a script.
 //!
-//! A probe is one start of the interpreter. It tells the real executable (a pyenv shim on PATH costs ten times the
-//! start of the interpreter behind it) and compiles the boot hook and the generated module, so that no script pays for
-//! that: importing a `.py` without its `.pyc` costs more than a millisecond in every CPython.
+//! In project mode it is that of the active virtual or conda environment, if it works; else, and always in strict mode,
+//! the host's own: the setting `python`, or the first `python3` on PATH that works. To find out whether one works it is
+//! started once, and compiles what lies in the staging directory on the way. The outcome, good or bad, is remembered
+//! until the file changes.
 
 use super::environ::Environ;
-use crate::config::Mode;
+use super::BOOT;
 use crate::error::{Code, Error, Result};
 use crate::json::{self, Value};
+use crate::sys::capture::{capture, Captured, Failure};
+use crate::sys::child::ExitStatus;
+use crate::sys::dir::{self, Dir};
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsString};
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The oldest Python that scripts can run on.
-const OLDEST: (u64, u64) = (3, 8);
+const PROBE: &str = include_str!("probe.py");
 
-/// A start takes some 20 ms; a hung network file system takes for ever.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The oldest version that scripts are run with.
+pub(crate) const OLDEST: (u32, u32, u32) = (3, 8, 0);
 
-/// The kernel takes at most 128 KiB in one argument.
-const CHUNK: usize = 60_000;
+/// How long an interpreter may take to start and to compile two modules.
+const PROBE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// A Python that can run scripts.
+/// The most that a probe may print: two compiled modules in hexadecimal digits, and room.
+const PROBE_OUTPUT: usize = 64 << 20;
+
+/// The most of a probe's complaint that is shown.
+const SHOWN_COMPLAINT: usize = 300;
+
+/// An interpreter that works.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Interpreter {
-    /// `sys.executable`: what is really started.
-    pub executable: PathBuf,
-    /// As in the names of cached bytecode: `cpython-311`.
-    pub cache_tag: String,
-    /// The boot hook and the generated module as `.pyc` files of this interpreter.
-    pub boot_pyc: Vec<u8>,
-    pub module_pyc: Vec<u8>,
+    /// What to execute: `sys.executable`, absolute, so no shim that would be run at every start.
+    pub(crate) executable: PathBuf,
+    /// What was found or configured.
+    pub(crate) requested: PathBuf,
+    pub(crate) version: (u32, u32, u32),
+    /// `cpython`, `pypy`, ...
+    pub(crate) implementation: String,
+    /// The middle of a `.pyc` file's name, like `cpython-311`; empty if this one keeps none.
+    pub(crate) cache_tag: String,
+    /// The boot hook, compiled: the bytes of `__pycache__/sitecustomize.<cache_tag>.pyc`.
+    pub(crate) boot_pyc: Vec<u8>,
+    /// The generated module, compiled: the bytes of `__pycache__/<module>.<cache_tag>.pyc`.
+    pub(crate) module_pyc: Vec<u8>,
 }
 
-/// A program to be run for its answer; see [`Interpreters::find`].
+/// An interpreter that was considered and not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) path: PathBuf,
+    pub(crate) origin: &'static str,
+    /// What was wrong, to stand behind the path.
+    pub(crate) reason: String,
+}
+
+/// An interpreter and how it was found: `VIRTUAL_ENV`, `CONDA_PREFIX`, `the setting "python"` or `PATH`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) interpreter: Arc<Interpreter>,
+    pub(crate) origin: &'static str,
+}
+
+/// The outcome of a search, with all that was passed over.
 #[derive(Debug)]
-pub(crate) struct ProbeCommand {
-    pub program: PathBuf,
-    /// Without the program's name.
-    pub args: Vec<OsString>,
-    pub env: Vec<(OsString, OsString)>,
-    pub timeout: Duration,
+pub(crate) struct Search {
+    pub(crate) chosen: Option<Found>,
+    pub(crate) refused: Vec<Refusal>,
 }
 
-/// What a probe has answered.
+/// The interpreters of one engine; remembers what it has probed. Threads may share it: each file is probed by one of
+/// them while the others that want the same one wait.
 #[derive(Debug)]
-pub(crate) struct ProbeOutput {
-    pub stdout: Vec<u8>,
-    pub stderr: Vec<u8>,
-    pub success: bool,
-    /// How it ended, in words.
-    pub description: String,
-}
-
-/// Runs a probe; the error says why it could not be run.
-pub(crate) type ProbeRunner<'a> =
-    &'a dyn Fn(&ProbeCommand) -> std::result::Result<ProbeOutput, String>;
-
-/// What a search is for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Search<'a> {
-    pub mode: Mode,
-    /// The `python` of the configuration.
-    pub python: Option<&'a str>,
-    pub environ: &'a Environ,
-    pub module_name: &'a str,
-    pub module_source: &'a str,
-}
-
-/// The interpreters that were probed, with what came of it. A file that changed is probed again.
-#[derive(Debug, Default)]
 pub(crate) struct Interpreters {
-    probed: Mutex<HashMap<PathBuf, (Identity, Verdict)>>,
+    module_source: String,
+    deadline: Duration,
+    probed: Mutex<HashMap<PathBuf, Arc<Mutex<Option<Probed>>>>>,
 }
 
-type Verdict = std::result::Result<Arc<Interpreter>, String>;
+/// A remembered probe, true as long as the file is the same.
+#[derive(Debug)]
+struct Probed {
+    stamp: Stamp,
+    outcome: std::result::Result<Arc<Interpreter>, String>,
+}
 
-/// Tells whether a file is still the one that was probed.
+/// What changes when a file is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
+struct Stamp(u64, u64, u64, i64, i64);
+
+struct Candidate {
+    path: PathBuf,
+    origin: &'static str,
 }
 
 impl Interpreters {
-    /// The interpreter for a run.
+    /// Every interpreter found will have `module_source`, the text of the generated module, compiled.
+    pub(crate) fn new(module_source: String) -> Self {
+        Interpreters {
+            module_source,
+            deadline: PROBE_DEADLINE,
+            probed: Mutex::default(),
+        }
+    }
+
+    /// The interpreter to use. `setting` is the configuration's `python`; `project` tells project from strict mode.
     ///
     /// # Errors
-    /// [`Code::Interpreter`] naming every candidate and what was wrong with it.
+    /// [`Code::Interpreter`], with all that was tried and why it would not do.
     pub(crate) fn find(
         &self,
-        search: &Search<'_>,
-        run: ProbeRunner<'_>,
+        project: bool,
+        setting: Option<&str>,
+        env: &Environ,
     ) -> Result<Arc<Interpreter>> {
+        let search = self.search(project, setting, env);
+        match search.chosen {
+            Some(found) => Ok(found.interpreter),
+            None => Err(not_found(&search.refused)),
+        }
+    }
+
+    /// Like [`find`](Self::find), for those who want to explain the choice.
+    pub(crate) fn search(&self, project: bool, setting: Option<&str>, env: &Environ) -> Search {
         let mut refused = Vec::new();
-        for candidate in candidates(search) {
-            match candidate.and_then(|path| {
-                self.verdict(&path, search, run)
-                    .map_err(|why| format!("{}: {why}", path.display()))
-            }) {
-                Ok(interpreter) => return Ok(interpreter),
-                Err(why) => refused.push(why),
+        for candidate in candidates(project, setting, env) {
+            match self.examine(&candidate, env) {
+                Ok(interpreter) => {
+                    let origin = candidate.origin;
+                    let chosen = Some(Found {
+                        interpreter,
+                        origin,
+                    });
+                    return Search { chosen, refused };
+                }
+                Err(reason) => refused.push(Refusal {
+                    path: candidate.path,
+                    origin: candidate.origin,
+                    reason,
+                }),
             }
         }
-        Err(Error::new(
-            Code::Interpreter,
-            format!(
-                "no usable Python: {}. Set \"python\" in the configuration to the path of a Python {}.{} or newer",
-                refused.join("; "),
-                OLDEST.0,
-                OLDEST.1
-            ),
-        ))
+        Search {
+            chosen: None,
+            refused,
+        }
     }
 
-    /// Makes the next search probe again what led to `executable`: it could not be started any more.
-    pub(crate) fn forget(&self, executable: &Path) {
-        let leads_there =
-            |verdict: &Verdict| verdict.as_ref().is_ok_and(|i| i.executable == executable);
-        self.probed()
-            .retain(|_, (_, verdict)| !leads_there(verdict));
+    /// Forgets an interpreter that could not be started after all, so that it is probed again.
+    pub(crate) fn forget(&self, interpreter: &Interpreter) {
+        let mut probed = self.probed.lock().unwrap_or_else(PoisonError::into_inner);
+        probed.remove(&interpreter.requested);
     }
 
-    fn verdict(&self, path: &Path, search: &Search<'_>, run: ProbeRunner<'_>) -> Verdict {
-        let identity = identity(path)?;
-        if let Some((known, verdict)) = self.probed().get(path) {
-            if *known == identity {
-                return verdict.clone();
+    #[cfg(test)]
+    pub(crate) fn with_deadline(deadline: Duration) -> Self {
+        Interpreters {
+            deadline,
+            ..Interpreters::new(String::new())
+        }
+    }
+
+    fn probe(
+        &self,
+        candidate: &Candidate,
+        env: &Environ,
+    ) -> std::result::Result<Interpreter, String> {
+        let environment = env.child_env(&[], &[], &[("PYTHONUTF8", "1".into())]);
+        let output = run_probe(
+            &candidate.path,
+            &environment,
+            [BOOT, &self.module_source],
+            self.deadline,
+        )?;
+        let answer = output.trim_end().lines().next_back().unwrap_or_default();
+        let about = json::parse(answer).map_err(|_| "does not answer like a Python".to_string())?;
+        read_answer(&about, candidate)
+    }
+
+    fn examine(
+        &self,
+        candidate: &Candidate,
+        env: &Environ,
+    ) -> std::result::Result<Arc<Interpreter>, String> {
+        let stamp = stamp(&candidate.path)?;
+        let place = {
+            let mut probed = self.probed.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(probed.entry(candidate.path.clone()).or_default())
+        };
+        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*place {
+            Some(known) if known.stamp == stamp && still_there(&known.outcome) => {
+                known.outcome.clone()
+            }
+            _ => {
+                let outcome = self.probe(candidate, env).map(Arc::new);
+                *place = Some(Probed {
+                    stamp,
+                    outcome: outcome.clone(),
+                });
+                outcome
             }
         }
-        // Two first runs may probe the same file at once: both get the same answer, and neither waits for the other.
-        let verdict = probe(path, search, run).map(Arc::new);
-        self.probed()
-            .insert(path.to_path_buf(), (identity, verdict.clone()));
-        verdict
-    }
-
-    fn probed(&self) -> MutexGuard<'_, HashMap<PathBuf, (Identity, Verdict)>> {
-        self.probed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where to look, in order; an error is a candidate that cannot even be named.
-fn candidates(search: &Search<'_>) -> Vec<std::result::Result<PathBuf, String>> {
-    let mut list = Vec::new();
-    if search.mode == Mode::Project {
-        for variable in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
-            if let Some(prefix) = search.environ.get(variable).filter(|p| !p.is_empty()) {
-                list.push(Ok(Path::new(prefix).join("bin/python")));
-            }
+fn not_found(refused: &[Refusal]) -> Error {
+    let tried: Vec<String> = refused
+        .iter()
+        .map(|r| format!("{} ({}): {}", r.path.display(), r.origin, r.reason))
+        .collect();
+    let tried = match tried.as_slice() {
+        [] => "there is no python3 on PATH".to_string(),
+        tried => tried.join("; "),
+    };
+    let (major, minor, _) = OLDEST;
+    Error::new(
+        Code::Interpreter,
+        format!("no usable Python interpreter: {tried}. Install Python {major}.{minor} or newer, or set \"python\" to one"),
+    )
+}
+
+/// Where to look, in this order. Environments count only if they have an interpreter.
+fn candidates(project: bool, setting: Option<&str>, env: &Environ) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    if project {
+        for origin in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
+            let path = env.get(origin).map(|dir| Path::new(dir).join("bin/python"));
+            let path = path.filter(|path| path.exists());
+            found.extend(path.map(|path| Candidate { path, origin }));
         }
     }
-    list.push(match search.python {
-        Some(path) if path.contains('/') => Ok(PathBuf::from(path)),
+    let origin = "the setting \"python\"";
+    match setting {
+        Some(path) if path.contains('/') => found.push(Candidate {
+            path: PathBuf::from(path),
+            origin,
+        }),
         Some(name) => {
-            on_path(search.environ, name).ok_or_else(|| format!("\"{name}\" is not on PATH"))
+            let first = on_path(name, env).into_iter().next();
+            let path = first.unwrap_or_else(|| PathBuf::from(name));
+            found.push(Candidate { path, origin });
         }
-        None => ["python3", "python"]
-            .iter()
-            .find_map(|name| on_path(search.environ, name))
-            .ok_or_else(|| "there is no python3 on PATH".to_string()),
-    });
-    list
+        None => found.extend(on_path("python3", env).into_iter().map(|path| Candidate {
+            path,
+            origin: "PATH",
+        })),
+    }
+    found
 }
 
-fn on_path(environ: &Environ, name: &str) -> Option<PathBuf> {
-    let path = environ
-        .get("PATH")
-        .unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
+/// The executable files called `name` in the directories of PATH.
+fn on_path(name: &str, env: &Environ) -> Vec<PathBuf> {
+    let Some(path) = env.get("PATH") else {
+        return Vec::new();
+    };
     std::env::split_paths(path)
         .filter(|dir| dir.is_absolute())
         .map(|dir| dir.join(name))
-        .find(|file| is_executable(file))
+        .filter(|file| is_executable(file))
+        .collect()
 }
 
-fn is_executable(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+fn is_executable(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-fn identity(path: &Path) -> std::result::Result<Identity, String> {
-    let metadata = fs::metadata(path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".to_string(),
-        _ => e.to_string(),
+fn stamp(path: &Path) -> std::result::Result<Stamp, String> {
+    let about = fs::metadata(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => "does not exist".to_string(),
+        _ => format!("cannot be examined: {e}"),
     })?;
-    if !metadata.is_file() {
-        return Err("it is not a file".into());
+    if about.is_dir() {
+        return Err("is a directory, not an interpreter".to_string());
     }
-    if metadata.permissions().mode() & 0o111 == 0 {
-        return Err("it is not executable".into());
-    }
-    Ok(Identity {
-        device: metadata.dev(),
-        inode: metadata.ino(),
-        size: metadata.size(),
-        modified: (metadata.mtime(), metadata.mtime_nsec()),
-    })
+    Ok(Stamp(
+        about.dev(),
+        about.ino(),
+        about.size(),
+        about.mtime(),
+        about.mtime_nsec(),
+    ))
 }
 
-fn probe(
-    path: &Path,
-    search: &Search<'_>,
-    run: ProbeRunner<'_>,
-) -> std::result::Result<Interpreter, String> {
-    let path = std::path::absolute(path).map_err(|e| e.to_string())?;
-    let mut args: Vec<OsString> = vec!["-c".into(), super::PROBE_SOURCE.into()];
-    push_module(&mut args, "sitecustomize", super::BOOT_SOURCE);
-    push_module(&mut args, search.module_name, search.module_source);
-    let command = ProbeCommand {
-        program: path.clone(),
-        args,
-        // Without the user's PYTHONPATH, where anything may shadow what the probe imports.
-        env: search.environ.child_env(
-            &[],
-            &[],
-            &[("PYTHONPATH", OsString::new()), ("PYTHONUTF8", "1".into())],
-        ),
-        timeout: PROBE_TIMEOUT,
-    };
-    let output = run(&command)?;
-    if !output.success {
-        let last = last_line(&output.stderr);
-        let separator = if last.is_empty() { "" } else { ": " };
-        return Err(format!("{}{separator}{last}", output.description));
-    }
-    interpret(&path, &output.stdout)
+/// Whether what a shim or link led to has not vanished.
+fn still_there(outcome: &std::result::Result<Arc<Interpreter>, String>) -> bool {
+    outcome
+        .as_ref()
+        .map_or(true, |found| is_executable(&found.executable))
 }
 
-fn push_module(args: &mut Vec<OsString>, name: &str, source: &str) {
-    let hex: String = source.bytes().map(|b| format!("{b:02x}")).collect();
-    let chunks: Vec<&str> = hex
-        .as_bytes()
-        .chunks(CHUNK)
-        .map(|chunk| std::str::from_utf8(chunk).unwrap_or_default())
-        .collect();
-    args.push(name.into());
-    args.push(chunks.len().to_string().into());
-    args.extend(chunks.into_iter().map(OsString::from));
-}
-
-fn interpret(path: &Path, stdout: &[u8]) -> std::result::Result<Interpreter, String> {
-    let text = String::from_utf8_lossy(stdout);
-    // A sitecustomize may print; the answer is the last line.
-    let line = text
-        .lines()
-        .rev()
-        .find(|l| !l.trim().is_empty())
-        .unwrap_or_default();
-    let answer =
-        json::parse(line).map_err(|_| format!("it does not answer like Python: {line:.100}"))?;
-    let version: Vec<u64> = numbers(answer.get("version"));
-    if version.len() != 3 {
-        return Err("it does not tell its version".into());
-    }
-    if (version[0], version[1]) < OLDEST {
-        return Err(format!(
-            "it is Python {}.{}.{}, and {}.{} or newer is needed",
-            version[0], version[1], version[2], OLDEST.0, OLDEST.1
-        ));
-    }
-    let executable = text_of(&answer, "executable").filter(|e| e.starts_with('/'));
-    let modules: Vec<Vec<u8>> = answer
-        .get("modules")
+fn read_answer(about: &Value, candidate: &Candidate) -> std::result::Result<Interpreter, String> {
+    let text = |key: &str| about.get(key).and_then(Value::as_str);
+    let mut numbers = about
+        .get("version")
         .and_then(Value::as_array)
         .unwrap_or_default()
-        .iter()
-        .filter_map(|module| from_hex(module.as_str()?))
-        .collect();
-    let [boot_pyc, module_pyc] =
-        <[Vec<u8>; 2]>::try_from(modules).map_err(|_| "it did not compile our modules")?;
+        .iter();
+    let mut number = || match numbers.next() {
+        Some(Value::Number(text)) => text.parse().ok(),
+        _ => None,
+    };
+    let strange = || "does not answer like a Python".to_string();
+    let (Some(major), Some(minor), Some(micro)) = (number(), number(), number()) else {
+        return Err(strange());
+    };
+    let version = (major, minor, micro);
+    if version < OLDEST {
+        return Err(format!(
+            "is Python {major}.{minor}.{micro}, and {}.{} or newer is needed",
+            OLDEST.0, OLDEST.1
+        ));
+    }
+    let executable = PathBuf::from(text("executable").unwrap_or_default());
+    if !is_executable(&executable) {
+        return Err(format!(
+            "says that its executable is {executable:?}, which is none"
+        ));
+    }
     Ok(Interpreter {
-        executable: executable.map_or_else(|| path.to_path_buf(), PathBuf::from),
-        cache_tag: text_of(&answer, "cache_tag")
-            .ok_or("it does not tell its cache tag")?
-            .to_string(),
-        boot_pyc,
-        module_pyc,
+        executable,
+        requested: candidate.path.clone(),
+        version,
+        implementation: text("implementation").unwrap_or_default().to_string(),
+        cache_tag: text("cache_tag").unwrap_or_default().to_string(),
+        boot_pyc: text("boot").and_then(unhex).ok_or_else(strange)?,
+        module_pyc: text("module").and_then(unhex).ok_or_else(strange)?,
     })
 }
 
-fn numbers(value: Option<&Value>) -> Vec<u64> {
-    let items = value.and_then(Value::as_array).unwrap_or_default();
-    items
-        .iter()
-        .filter_map(|item| match item {
-            Value::Number(text) => text.parse().ok(),
-            _ => None,
-        })
-        .collect()
-}
-
-fn text_of<'a>(answer: &'a Value, key: &str) -> Option<&'a str> {
-    answer.get(key).and_then(Value::as_str)
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |c: u8| (c as char).to_digit(16).map(|d| d as u8);
-    text.as_bytes()
+fn unhex(digits: &str) -> Option<Vec<u8>> {
+    let digit = |c: &u8| (*c as char).to_digit(16);
+    digits
+        .as_bytes()
         .chunks(2)
-        .map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?))
+        .map(|pair| Some((digit(pair.first()?)? * 16 + digit(pair.get(1)?)?) as u8))
         .collect()
 }
 
-fn last_line(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let line = text
-        .lines()
-        .rev()
-        .find(|l| !l.trim().is_empty())
-        .unwrap_or_default();
-    line.trim().chars().take(200).collect()
+/// Starts `executable` with the probe program on `modules`, and returns what it printed, or what went wrong.
+fn run_probe(
+    executable: &Path,
+    environment: &[(OsString, OsString)],
+    modules: [&str; 2],
+    deadline: Duration,
+) -> std::result::Result<String, String> {
+    let dir = Dir::create(&dir::candidates(), "ptc-")
+        .map_err(|e| format!("cannot be probed: no temporary directory: {e}"))?;
+    let answer = probe_in(&dir, executable, environment, modules, deadline);
+    // What cannot be removed now is swept by the next engine; the answer is no worse for it.
+    let _ = dir.remove();
+    answer
 }
 
-#[cfg(test)]
-#[path = "interpreter_tests.rs"]
-mod tests;
+fn probe_in(
+    dir: &Dir,
+    executable: &Path,
+    environment: &[(OsString, OsString)],
+    modules: [&str; 2],
+    deadline: Duration,
+) -> std::result::Result<String, String> {
+    let mut args = ["-E", "-S", "-s", "-B", "-c", PROBE].map(cstring).to_vec();
+    for (name, source) in ["boot.py", "module.py"].into_iter().zip(modules) {
+        dir.write_file(name, source.as_bytes(), 0o600)
+            .map_err(|e| format!("cannot be probed: {e}"))?;
+        args.push(cstring(dir.path().join(name)));
+    }
+    let envp = environment.iter().map(|(name, value)| {
+        let mut pair = name.clone();
+        pair.push("=");
+        pair.push(value);
+        cstring(pair)
+    });
+    let args = args.into_iter().collect::<Option<Vec<_>>>();
+    let envp = envp.collect::<Option<Vec<_>>>();
+    let (Some(program), Some(args), Some(envp)) = (cstring(executable), args, envp) else {
+        return Err("cannot be probed: a NUL byte in its path or in the environment".to_string());
+    };
+    match capture(program, args, envp, PROBE_OUTPUT, deadline) {
+        Ok(captured) if captured.stdout.trim_ascii().is_empty() => Err(complaint(&captured)),
+        Ok(captured) => Ok(String::from_utf8_lossy(&captured.stdout).into_owned()),
+        Err(Failure::NotStarted(why)) => Err(format!("does not start: {why}")),
+        Err(Failure::TooSlow) => Err("did not answer in time".to_string()),
+        Err(Failure::TooMuch) => Err("does not answer like a Python".to_string()),
+    }
+}
+
+fn cstring(text: impl Into<OsString>) -> Option<CString> {
+    CString::new(text.into().into_vec()).ok()
+}
+
+fn complaint(captured: &Captured) -> String {
+    let stderr = String::from_utf8_lossy(&captured.stderr);
+    if let Some(last) = stderr.trim().lines().next_back() {
+        let last: String = last.chars().take(SHOWN_COMPLAINT).collect();
+        return format!("does not run: {last}");
+    }
+    let end = match captured.status {
+        ExitStatus::Exited(code) => format!("with exit code {code}"),
+        ExitStatus::Signaled(signal) => format!("by signal {signal}"),
+        ExitStatus::Unknown => "in an unknown way".to_string(),
+    };
+    format!("does not run: it ended {end}, without a word")
+}

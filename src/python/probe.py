@@ -1,25 +1,26 @@
-# Run once per interpreter with -c: says what it is, and compiles our two modules the way it wants them.
-# Arguments: name, number of chunks, the chunks of its source in hexadecimal; then the same for the next module.
+# Tells the engine what interpreter this is, and compiles for it. Runs as `python -E -S -s -B -c`, also in Pythons that
+# are too old. Standard input holds "<length of the first source in bytes>\n" and then the two sources.
 import sys
 
-if sys.version_info < (3, 8):
-    sys.stdout.write('{"version": [%d, %d, %d]}' % tuple(sys.version_info[:3]))
-    sys.exit(0)
-
-import _imp
+sys.path[:] = [entry for entry in sys.path if entry]
 import json
-from importlib._bootstrap_external import _code_to_hash_pyc
 
-args = iter(sys.argv[1:])
-answer = {
-    "executable": sys.executable,
-    "version": list(sys.version_info[:3]),
-    "cache_tag": sys.implementation.cache_tag,
-    "modules": [],
-}
-for name in args:
-    source = bytes.fromhex("".join(next(args) for _ in range(int(next(args)))))
-    code = compile(source, "ptc:" + name, "exec", dont_inherit=True)
-    source_hash = _imp.source_hash(0, source)
-    answer["modules"].append(bytes(_code_to_hash_pyc(code, source_hash, False)).hex())
-print(json.dumps(answer))
+
+def pyc(source, name):
+    import importlib.util
+    import marshal
+
+    code = compile(source, name, "exec", 0, True, 0)
+    # Flag 1: a .pyc that is never compared with its source.
+    head = importlib.util.MAGIC_NUMBER + b"\1\0\0\0" + importlib.util.source_hash(source)
+    return (head + marshal.dumps(code)).hex()
+
+
+about = {"executable": sys.executable, "version": list(sys.version_info[:3])}
+if sys.version_info >= (3, 8):
+    about["implementation"] = sys.implementation.name
+    about["cache_tag"] = sys.implementation.cache_tag
+    for path, key, name in zip(sys.argv[1:], ["boot", "module"], ["sitecustomize.py", "module.py"]):
+        with open(path, "rb") as source:
+            about[key] = pyc(source.read(), name)
+print(json.dumps(about))

@@ -10,7 +10,6 @@
 //! longer than what the script wrote. `None` for an optional argument whose schema has no null means left out too.
 
 use crate::config::Config;
-use crate::tool::names::HELPERS;
 use crate::tool::schema::{escaped, is_invisible, one_line, python_string};
 use crate::tool::signature::{Function, Parameter};
 use crate::tool::{Origin, ToolSpec};
@@ -34,10 +33,11 @@ const TERMINAL_REFUSED: [&str; 6] = [
 ];
 const FOREGROUND_ONLY: &str = "commands run in the foreground only and end before the call returns";
 
-/// The source of the generated module for `tools`: the text `runtime` with its configuration filled in, then the
-/// functions.
-pub(crate) fn module_source(runtime: &str, config: &Config, tools: &[ToolSpec]) -> String {
-    let settings = settings(config, tools);
+/// The source of the generated module: the text `runtime` with its configuration filled in, then the functions of the
+/// tools.
+pub(crate) fn module_source(runtime: &str, config: &Config) -> String {
+    let tools = config.tools.as_slice();
+    let settings = settings(config);
     let mut source = String::with_capacity(runtime.len() + PRELUDE.len() + settings.len() * 3);
     for line in runtime.lines() {
         source.push_str(if line.trim_end() == CONFIG_LINE {
@@ -51,13 +51,6 @@ pub(crate) fn module_source(runtime: &str, config: &Config, tools: &[ToolSpec]) 
     for tool in tools {
         source.push_str(&definition(tool));
     }
-    let functions = tools.iter().map(|tool| tool.function.name.as_str());
-    source.push_str("\n__all__ = [\n");
-    for name in HELPERS.into_iter().chain(functions) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(source, "    {},", python_string(name));
-    }
-    source.push_str("]\n");
     source
 }
 
@@ -72,14 +65,14 @@ pub(crate) fn summary(tool: &ToolSpec) -> String {
 }
 
 /// The statement that assigns `_CONFIG`.
-fn settings(config: &Config, tools: &[ToolSpec]) -> String {
+fn settings(config: &Config) -> String {
     let mut text = format!(
         "_CONFIG = {{\n    \"module\": {},\n    \"max_message_bytes\": {},\n    \"on_tool_error\": {},\n    \"tools\": {{\n",
         python_string(&config.module_name),
         config.max_message_bytes,
         python_string(config.on_tool_error.name()),
     );
-    for tool in tools {
+    for tool in &config.tools {
         let _ = writeln!(
             text,
             "        {}: {{\n            \"function\": {},\n            \"summary\": {},\n            \"signature\": {},\n            \"description\": {},\n        }},",

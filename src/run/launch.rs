@@ -2,10 +2,10 @@
 
 use super::outcome::Setting;
 use super::stage::Stage;
-use super::{probe, Inner};
+use super::Inner;
 use crate::config::{Config, IsolationLevel, Mode};
 use crate::json;
-use crate::python::{self, Environ, Interpreter, Interpreters, Search};
+use crate::python::{self, Boot, Environ, Interpreter, Interpreters};
 use crate::rpc::exchange::{Exchange, Observer, Policy};
 use crate::sys::child::Child;
 use crate::sys::confine::{Confine, Confinement};
@@ -14,6 +14,8 @@ use crate::sys::scan::Tag;
 use crate::sys::spawn::{self, Command};
 use crate::sys::{fd, random};
 use crate::text::Redactor;
+use crate::tool::names::HELPERS;
+use crate::tool::ToolSpec;
 use std::ffi::{CString, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -103,9 +105,10 @@ impl Launcher {
         .map_err(|e| format!("cannot make the staging directory: {e}"))?;
         let cwd = self.working_directory(progress, &stage);
         progress.setting.cwd = Some(cwd.clone());
-        let redactor = Arc::new(Redactor::new(
-            self.environ.scrubbed_secrets(&self.passthrough(run)),
-        ));
+        // The output is made text in the same way, so that a secret of odd bytes is still found.
+        let secrets = self.environ.scrubbed_secrets(&self.passthrough(run));
+        let secrets = secrets.iter().map(|s| String::from_utf8_lossy(s).into());
+        let redactor = Arc::new(Redactor::new(secrets.collect()));
         let token = random::hex128().map_err(|e| format!("cannot make a token: {e}"))?;
         let exchange = self.open_exchange(run, &stage, token.clone(), &redactor)?;
         match self.spawn(progress, &interpreter, &stage, &cwd, &token) {
@@ -141,15 +144,9 @@ struct Spawned {
 impl Launcher {
     fn interpreter(&self, run: &Inner) -> Result<Arc<Interpreter>, String> {
         let config = &run.plan.config;
-        let search = Search {
-            mode: run.plan.options.mode,
-            python: config.python.as_deref(),
-            environ: &self.environ,
-            module_name: &config.module_name,
-            module_source: &self.module_source,
-        };
+        let in_project = run.plan.options.mode == Mode::Project;
         self.interpreters
-            .find(&search, &probe::run)
+            .find(in_project, config.python.as_deref(), &self.environ)
             .map_err(|e| e.message().to_string())
     }
 
@@ -260,15 +257,14 @@ impl Launcher {
             fault: None,
         };
         let child = spawn::spawn(command).map_err(|e| {
-            self.interpreters.forget(&interpreter.executable);
+            self.interpreters.forget(interpreter);
             format!(
                 "cannot start {}: {}",
                 interpreter.executable.display(),
                 e.message()
             )
         })?;
-        progress.setting.isolation =
-            Some(isolation_report(&run.plan.config, child.confinement()));
+        progress.setting.isolation = Some(isolation_report(&run.plan.config, child.confinement()));
         Ok(Spawned {
             child,
             stdout,
@@ -285,9 +281,14 @@ impl Launcher {
         token: &str,
         leash: &Leash,
     ) -> Result<Vec<CString>, String> {
-        let joins = (run.plan.options.mode == Mode::Project).then_some(cwd);
+        let boot = Boot {
+            module: &run.plan.config.module_name,
+            import_dir: (run.plan.options.mode == Mode::Project).then_some(cwd),
+            watch_leash: leash.descriptor_in_child().is_some(),
+            check: self.worth_checking(run),
+        };
         let mut own: Vec<(&str, OsString)> = vec![
-            ("PTC_BOOT", python::boot_value(joins)),
+            ("PTC_BOOT", python::boot_value(boot)),
             ("PTC_RPC_SOCKET", stage.socket().into_os_string()),
             ("PTC_RPC_TOKEN", token.into()),
             ("PTC_RUN", format!("{token:.16}").into()),
@@ -314,6 +315,17 @@ impl Launcher {
                     .map_err(|_| format!("the environment variable {shown} contains a NUL byte"))
             })
             .collect()
+    }
+
+    /// Whether the script may call a tool that there is not; bytes that are no text are Python's own business.
+    fn worth_checking(&self, run: &Inner) -> bool {
+        let Ok(code) = std::str::from_utf8(&run.plan.code) else {
+            return false;
+        };
+        let offered = |tool: &&ToolSpec| run.plan.tools.contains_key(&tool.name);
+        let tools = run.plan.config.tools.iter().filter(offered);
+        let functions: Vec<&str> = tools.map(|tool| tool.function.name.as_str()).collect();
+        python::worth_checking(code, &run.plan.config.module_name, &functions, &HELPERS)
     }
 
     /// The staging directory, then what the user has on PYTHONPATH.

@@ -5,7 +5,6 @@
 //! | `mod.rs` | the handle: wait, pull events, cancel |
 //! | `plan.rs` | configuration and options, resolved for this run |
 //! | `stage.rs` | the private directory with script, module and socket |
-//! | `probe.rs` | the engine's own short runs of an interpreter |
 //! | `launch.rs` | interpreter, environment and working directory; the child is made |
 //! | `supervise.rs` | the poll loop: output, exit, deadline, cancel, kill |
 //! | `output.rs` | bounded capture of what is written |
@@ -16,7 +15,6 @@ mod launch;
 pub(crate) mod outcome;
 mod output;
 pub(crate) mod plan;
-mod probe;
 mod stage;
 mod supervise;
 

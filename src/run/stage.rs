@@ -36,16 +36,16 @@ impl Stage {
         let dir = &stage.dir;
         let tag = &interpreter.cache_tag;
         dir.write_file(SCRIPT, script, 0o600)?;
-        dir.write_file(
-            "sitecustomize.py",
-            crate::python::BOOT_SOURCE.as_bytes(),
-            0o600,
-        )?;
+        dir.write_file("sitecustomize.py", crate::python::BOOT.as_bytes(), 0o600)?;
         dir.write_file(
             &format!("{module_name}.py"),
             module_source.as_bytes(),
             0o600,
         )?;
+        // An interpreter without a tag keeps no compiled modules.
+        if tag.is_empty() {
+            return Ok(stage);
+        }
         dir.mkdir("__pycache__")?;
         dir.write_file(
             &format!("__pycache__/sitecustomize.{tag}.pyc"),

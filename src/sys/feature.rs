@@ -147,7 +147,9 @@ mod tests {
     fn a_denial_ends_with_its_guard_and_stays_in_its_thread() {
         let denial = testing::deny(&[Feature::Landlock]);
         assert!(denied(Feature::Landlock));
-        assert!(std::thread::spawn(|| !denied(Feature::Landlock)).join().unwrap());
+        assert!(std::thread::spawn(|| !denied(Feature::Landlock))
+            .join()
+            .unwrap());
         drop(denial);
         assert!(!denied(Feature::Landlock));
     }

@@ -43,11 +43,19 @@ impl Leash {
     pub(crate) fn new() -> io::Result<Leash> {
         let (read, write) = fd::high_pipe()?;
         if !arm(&read) {
-            return Ok(Leash { _write: write, read, kind: Kind::Inherited });
+            return Ok(Leash {
+                _write: write,
+                read,
+                kind: Kind::Inherited,
+            });
         }
         let write = fd::dup_above(write.as_raw_fd(), read.as_raw_fd() + 1)?;
         let above = fd::dup_above(read.as_raw_fd(), write.as_raw_fd() + 1)?;
-        Ok(Leash { _write: write, read, kind: Kind::Signal { _read_above: above } })
+        Ok(Leash {
+            _write: write,
+            read,
+            kind: Kind::Signal { _read_above: above },
+        })
     }
 
     /// The descriptor that the child has to watch: it is to be told the number (`PTC_LEASH_FD`). `None` where the

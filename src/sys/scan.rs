@@ -32,7 +32,10 @@ pub(crate) struct Sweep {
     pub(crate) survivors: Option<u32>,
 }
 pub(crate) fn sweep(_t: &Target, _d: Option<Instant>) -> Sweep {
-    Sweep { killed: 0, survivors: Some(0) }
+    Sweep {
+        killed: 0,
+        survivors: Some(0),
+    }
 }
 pub(crate) fn engine_tag() -> u64 {
     0

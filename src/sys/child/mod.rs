@@ -16,10 +16,10 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::sys::confine::Confinement;
-use crate::sys::leash::Leash;
-use crate::sys::scan::{Baseline, Tag, Target};
 use crate::sys::fd::check;
+use crate::sys::leash::Leash;
 use crate::sys::poll::wait_readable;
+use crate::sys::scan::{Baseline, Tag, Target};
 use waiter::Waiter;
 
 /// How long an end that SIGKILL has made certain may take before it is taken to hang in the kernel.
@@ -75,7 +75,10 @@ impl Child {
     pub(in crate::sys) fn watch(pid: libc::pid_t, pidfd: Option<OwnedFd>) -> io::Result<Child> {
         reap_stragglers();
         let watch = new_watch(pid, pidfd).inspect_err(|_| wait::kill_and_wait(pid))?;
-        Ok(Child { watched: Some(Watched { pid, watch }), origin: Origin::default() })
+        Ok(Child {
+            watched: Some(Watched { pid, watch }),
+            origin: Origin::default(),
+        })
     }
 
     fn watched(&self) -> &Watched {
@@ -154,7 +157,9 @@ impl Child {
     }
 
     fn finish(&mut self) -> ExitStatus {
-        let Some(watched) = self.watched.take() else { return ExitStatus::Unknown };
+        let Some(watched) = self.watched.take() else {
+            return ExitStatus::Unknown;
+        };
         if !watched.has_exited() {
             let _ = watched.signal_group(libc::SIGKILL);
             let _ = watched.signal_group(libc::SIGCONT);
@@ -174,7 +179,9 @@ impl Drop for Child {
 }
 
 fn stragglers() -> std::sync::MutexGuard<'static, Vec<Watched>> {
-    UNREAPED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    UNREAPED
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 fn reap_stragglers() {
@@ -182,7 +189,9 @@ fn reap_stragglers() {
     if waiting.is_empty() {
         return;
     }
-    let (ended, hanging) = std::mem::take(&mut *waiting).into_iter().partition(Watched::has_exited);
+    let (ended, hanging) = std::mem::take(&mut *waiting)
+        .into_iter()
+        .partition(Watched::has_exited);
     *waiting = hanging;
     drop(waiting);
     let ended: Vec<Watched> = ended;
@@ -260,7 +269,13 @@ impl Watched {
         let sent = check(unsafe { libc::kill(-self.pid, signal) }).map(drop);
         match sent {
             // Some systems say EPERM for a group of nothing but zombies.
-            Err(error) if error.raw_os_error() == Some(libc::EPERM) && cfg!(not(target_os = "linux")) && self.has_exited() => Ok(()),
+            Err(error)
+                if error.raw_os_error() == Some(libc::EPERM)
+                    && cfg!(not(target_os = "linux"))
+                    && self.has_exited() =>
+            {
+                Ok(())
+            }
             sent => nobody_left_is_fine(sent),
         }
     }

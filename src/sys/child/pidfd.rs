@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::wait::{self, Found};
 use super::ExitStatus;
-use crate::sys::feature::{denied, Feature};
 use crate::sys::fd::check;
+use crate::sys::feature::{denied, Feature};
 use crate::sys::poll::{poll, wait_readable, PollFd};
 
 /// `PIDFD_SIGNAL_PROCESS_GROUP` of `linux/pidfd.h` (6.9): the signal goes to the group, found by the process itself and
@@ -19,7 +19,8 @@ const PIDFD_SIGNAL_PROCESS_GROUP: libc::c_uint = 1 << 2;
 const PIDFD_INFO_EXIT: u64 = 1 << 3;
 
 /// `PIDFD_GET_INFO`: `_IOWR(0xFF, 11, struct pidfd_info)` in its first size.
-const PIDFD_GET_INFO: u32 = (3 << 30) | ((std::mem::size_of::<Info>() as u32) << 16) | (0xFF << 8) | 11;
+const PIDFD_GET_INFO: u32 =
+    (3 << 30) | ((std::mem::size_of::<Info>() as u32) << 16) | (0xFF << 8) | 11;
 
 /// How long the status may lag behind the end of a process that reaps itself because SIGCHLD is ignored.
 const STATUS_LAG: Duration = Duration::from_millis(500);
@@ -79,7 +80,10 @@ pub(super) fn usable() -> bool {
 
 /// Whether `error` is how a kernel or a container's filter says "no such thing".
 pub(super) fn is_unsupported(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL | libc::EPERM | libc::EACCES))
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ENOSYS | libc::EINVAL | libc::EPERM | libc::EACCES)
+    )
 }
 
 pub(super) fn signal_group(fd: &OwnedFd, signal: i32) -> io::Result<()> {
@@ -115,7 +119,11 @@ pub(super) fn reap(fd: &OwnedFd) {
 }
 
 fn look(fd: &OwnedFd) -> io::Result<Found> {
-    wait::wait(libc::P_PIDFD, fd.as_raw_fd() as libc::id_t, libc::WNOHANG | libc::WNOWAIT)
+    wait::wait(
+        libc::P_PIDFD,
+        fd.as_raw_fd() as libc::id_t,
+        libc::WNOHANG | libc::WNOWAIT,
+    )
 }
 
 /// The status that the kernel keeps for as long as a descriptor of the reaped process is open.
@@ -147,7 +155,10 @@ fn exit_info(fd: &OwnedFd) -> io::Result<Option<ExitStatus>> {
     if denied(Feature::PidfdInfo) {
         return Err(io::Error::from_raw_os_error(libc::ENOTTY));
     }
-    let mut info = Info { mask: PIDFD_INFO_EXIT, ..Info::default() };
+    let mut info = Info {
+        mask: PIDFD_INFO_EXIT,
+        ..Info::default()
+    };
     // SAFETY: the number carries the size of `Info`, which is all that the kernel reads and writes.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), PIDFD_GET_INFO as _, &mut info) })?;
     if info.mask & PIDFD_INFO_EXIT == 0 {

@@ -15,13 +15,20 @@ pub(super) enum Found {
 }
 
 /// One call of waitid, repeated when a signal interrupts it.
-pub(super) fn wait(kind: libc::idtype_t, id: libc::id_t, options: libc::c_int) -> io::Result<Found> {
+pub(super) fn wait(
+    kind: libc::idtype_t,
+    id: libc::id_t,
+    options: libc::c_int,
+) -> io::Result<Found> {
     loop {
         // SAFETY: siginfo_t is plain data; all zero is how "nothing happened" is told from an answer (some systems
         // leave it untouched then). The call writes at most one siginfo_t.
         let (returned, info) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            (libc::waitid(kind, id, &mut info, options | libc::WEXITED), info)
+            (
+                libc::waitid(kind, id, &mut info, options | libc::WEXITED),
+                info,
+            )
         };
         match check(returned) {
             Ok(_) => return Ok(found(&info)),
@@ -48,7 +55,10 @@ fn found(info: &libc::siginfo_t) -> Found {
 /// Whether `pid` is a child of this process that nobody has reaped. Does not reap it.
 pub(super) fn is_our_child(pid: libc::pid_t) -> bool {
     let look = libc::WNOHANG | libc::WNOWAIT;
-    matches!(wait(libc::P_PID, pid as libc::id_t, look), Ok(Found::Running | Found::Ended(_)))
+    matches!(
+        wait(libc::P_PID, pid as libc::id_t, look),
+        Ok(Found::Running | Found::Ended(_))
+    )
 }
 
 /// Ends a child that was just made and that nothing watches yet.

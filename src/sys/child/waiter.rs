@@ -27,11 +27,16 @@ impl Waiter {
         let seen = Arc::new(Mutex::new(None));
         let result = Arc::clone(&seen);
         let thread = spawn_blocked("ptc-wait", move || {
-            let found = wait::wait(libc::P_PID, pid as libc::id_t, libc::WNOWAIT).unwrap_or(Found::NotOurs);
+            let found =
+                wait::wait(libc::P_PID, pid as libc::id_t, libc::WNOWAIT).unwrap_or(Found::NotOurs);
             *lock(&result) = Some(found);
             announce(&write);
         })?;
-        Ok(Waiter { event, seen, thread: Some(thread) })
+        Ok(Waiter {
+            event,
+            seen,
+            thread: Some(thread),
+        })
     }
 
     /// Readable once the process has ended.

@@ -65,12 +65,21 @@ pub(crate) struct Limit {
 impl Limit {
     /// `resource` is one of `libc::RLIMIT_*`, cast to `c_int` (its C type differs between systems).
     pub(crate) fn new(resource: c_int, soft: u64, hard: u64) -> Limit {
-        Limit { resource, soft, hard, required: true, is_tag: false }
+        Limit {
+            resource,
+            soft,
+            hard,
+            required: true,
+            is_tag: false,
+        }
     }
 
     /// A limit without which the program is started all the same.
     fn wanted(resource: c_int, soft: u64, hard: u64) -> Limit {
-        Limit { required: false, ..Limit::new(resource, soft, hard) }
+        Limit {
+            required: false,
+            ..Limit::new(resource, soft, hard)
+        }
     }
 }
 
@@ -118,10 +127,18 @@ pub(super) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    pub(super) fn new(command: &'a Command, report: &'a OwnedFd, region: &'a Region) -> Result<Self, SpawnError> {
+    pub(super) fn new(
+        command: &'a Command,
+        report: &'a OwnedFd,
+        region: &'a Region,
+    ) -> Result<Self, SpawnError> {
         let stdin = fd::dev_null().map_err(|e| SpawnError::os(Step::DevNull, &e))?;
         let standard = [&stdin, &command.stdout, &command.stderr];
-        let mut streams: Vec<(RawFd, RawFd)> = standard.map(AsRawFd::as_raw_fd).into_iter().zip(0..).collect();
+        let mut streams: Vec<(RawFd, RawFd)> = standard
+            .map(AsRawFd::as_raw_fd)
+            .into_iter()
+            .zip(0..)
+            .collect();
         let inherited = command.leash.as_ref().and_then(|leash| leash.inherited());
         streams.extend(inherited.map(|fd| (fd, 3)));
         Ok(Prepared {
@@ -148,7 +165,11 @@ impl<'a> Prepared<'a> {
             stream_count: self.streams.len(),
             limits: self.limits.as_ptr(),
             limit_count: self.limits.len(),
-            leash: self.command.leash.as_ref().map_or(-1, |leash| leash.to_own()),
+            leash: self
+                .command
+                .leash
+                .as_ref()
+                .map_or(-1, |leash| leash.to_own()),
             oom_score: self.oom_score.as_ptr(),
             oom_score_length: self.oom_score.len(),
             confine: self.command.confine.plan(),
@@ -165,7 +186,11 @@ impl<'a> Prepared<'a> {
 
 fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     let ends_with_null = std::iter::once(ptr::null());
-    strings.iter().map(|s| s.as_ptr()).chain(ends_with_null).collect()
+    strings
+        .iter()
+        .map(|s| s.as_ptr())
+        .chain(ends_with_null)
+        .collect()
 }
 
 fn limits(command: &Command) -> Vec<Limit> {
@@ -186,7 +211,10 @@ fn tag_limit(tag: Tag) -> Option<Limit> {
         return None;
     }
     let marking = Limit::wanted(libc::RLIMIT_RTTIME as c_int, tag.value(), tag.value());
-    Some(Limit { is_tag: true, ..marking })
+    Some(Limit {
+        is_tag: true,
+        ..marking
+    })
 }
 
 /// No other system shows the limits of a foreign process.
@@ -197,7 +225,10 @@ fn tag_limit(_tag: Tag) -> Option<Limit> {
 
 /// The calling process's own limit as (soft, hard).
 pub(crate) fn current_limit(resource: c_int) -> io::Result<(u64, u64)> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
     // SAFETY: `limit` has room for the answer.
     fd::check(unsafe { libc::getrlimit(resource as _, &mut limit) })?;
     // The type is narrower on some 32-bit systems.
@@ -233,7 +264,8 @@ fn close_bound() -> c_int {
     const OPENED_MEANWHILE: u64 = 4096;
     let (soft, _) = current_limit(libc::RLIMIT_NOFILE as c_int).unwrap_or((MOST_DESCRIPTORS, 0));
     let highest = std::fs::read_dir("/dev/fd").ok().and_then(|entries| {
-        let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u64>().ok());
+        let numbers =
+            entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u64>().ok());
         numbers.max()
     });
     let bound = match highest {

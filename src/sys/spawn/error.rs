@@ -52,7 +52,9 @@ impl Step {
     ];
 
     pub(super) fn from_report(number: i32) -> Option<Step> {
-        Step::OF_THE_CHILD.into_iter().find(|step| *step as i32 == number)
+        Step::OF_THE_CHILD
+            .into_iter()
+            .find(|step| *step as i32 == number)
     }
 }
 
@@ -90,7 +92,11 @@ impl SpawnError {
             Step::Watch => "cannot watch the child process",
             _ => "cannot create a child process",
         };
-        SpawnError { step, errno, message: format!("{what}: {}", reason(errno, error)) }
+        SpawnError {
+            step,
+            errno,
+            message: format!("{what}: {}", reason(errno, error)),
+        }
     }
 
     /// A failure that the child has reported.
@@ -99,22 +105,41 @@ impl SpawnError {
         let program = command.program.to_string_lossy();
         let message = match step {
             Step::Exec => explain::exec(command, errno),
-            Step::Directory => format!("cannot enter the working directory {}: {error}", command.cwd.to_string_lossy()),
-            Step::Limits => format!("cannot set the limit {} for {program}: {error}", explain::limit(command, detail)),
+            Step::Directory => format!(
+                "cannot enter the working directory {}: {error}",
+                command.cwd.to_string_lossy()
+            ),
+            Step::Limits => format!(
+                "cannot set the limit {} for {program}: {error}",
+                explain::limit(command, detail)
+            ),
             Step::Streams => format!("cannot set up descriptor {detail} of {program}: {error}"),
-            Step::Confine => format!("cannot confine {program} ({}): {error}", confine::measure_name(detail)),
+            Step::Confine => format!(
+                "cannot confine {program} ({}): {error}",
+                confine::measure_name(detail)
+            ),
             Step::Session => format!("cannot give {program} a session of its own: {error}"),
             Step::Leash => format!("cannot tie {program} to the life of the host: {error}"),
             _ => format!("cannot start {program} (while closing descriptors): {error}"),
         };
-        SpawnError { step, errno, message }
+        SpawnError {
+            step,
+            errno,
+            message,
+        }
     }
 
     /// The child died before it could become the program, without a word.
     pub(super) fn killed(command: &Command, step: Step) -> SpawnError {
         let program = command.program.to_string_lossy();
-        let message = format!("the child process was killed before it could become {program}, at the step {step:?}");
-        SpawnError { step, errno: 0, message }
+        let message = format!(
+            "the child process was killed before it could become {program}, at the step {step:?}"
+        );
+        SpawnError {
+            step,
+            errno: 0,
+            message,
+        }
     }
 }
 

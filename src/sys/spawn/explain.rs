@@ -44,7 +44,11 @@ pub(super) fn limit(command: &Command, resource: i32) -> String {
         r if r == libc::RLIMIT_NPROC as u32 => "RLIMIT_NPROC",
         _ => return format!("number {resource}"),
     };
-    match command.limits.iter().find(|limit| limit.resource == resource) {
+    match command
+        .limits
+        .iter()
+        .find(|limit| limit.resource == resource)
+    {
         Some(Limit { soft, hard, .. }) => format!("{name} to {soft} (hard {hard})"),
         None => name.to_string(),
     }
@@ -56,7 +60,10 @@ fn missing(path: &Path) -> Option<String> {
     }
     if fs::metadata(path).is_err() {
         let target = fs::read_link(path).unwrap_or_default();
-        return Some(format!("it is a link to {}, which does not exist", target.display()));
+        return Some(format!(
+            "it is a link to {}, which does not exist",
+            target.display()
+        ));
     }
     match needs(path)? {
         Needs::Interpreter(line) => Some(format!(
@@ -101,7 +108,9 @@ fn unknown_format(path: &Path) -> Option<String> {
         return Some("the file is empty".to_string());
     }
     if !start.starts_with(b"\x7fELF") {
-        return Some("it is neither a program nor a script whose first line begins with #!".to_string());
+        return Some(
+            "it is neither a program nor a script whose first line begins with #!".to_string(),
+        );
     }
     Some("it is a program for another processor, or damaged".to_string())
 }
@@ -124,13 +133,25 @@ fn too_big(command: &Command) -> String {
     if let Some(at) = command.argv.iter().position(|s| long(&s)) {
         return format!("argument {at} is longer than the {LONGEST_STRING} bytes that the system allows for one");
     }
-    let total: usize = command.argv.iter().chain(&command.envp).map(|s| s.as_bytes_with_nul().len()).sum();
-    let largest = command.envp.iter().max_by_key(|s| s.as_bytes().len()).map(name).unwrap_or_default();
+    let total: usize = command
+        .argv
+        .iter()
+        .chain(&command.envp)
+        .map(|s| s.as_bytes_with_nul().len())
+        .sum();
+    let largest = command
+        .envp
+        .iter()
+        .max_by_key(|s| s.as_bytes().len())
+        .map(name)
+        .unwrap_or_default();
     format!("arguments and environment take {total} bytes together, more than the system allows (largest variable: {largest})")
 }
 
 fn is_on_noexec_mount(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {
+        return false;
+    };
     // SAFETY: statvfs is plain data, and the call fills it or fails.
     unsafe {
         let mut stat: libc::statvfs = std::mem::zeroed();
@@ -159,7 +180,10 @@ fn needs(path: &Path) -> Option<Needs> {
     if let Some(line) = start.strip_prefix(b"#!") {
         let line = line.split(|b| *b == b'\n').next()?;
         // A file with DOS line ends asks for an interpreter whose name ends in \r: shown as it is, quoted by the caller.
-        let name = line.trim_ascii_start().split(|b| *b == b' ' || *b == b'\t').next()?;
+        let name = line
+            .trim_ascii_start()
+            .split(|b| *b == b' ' || *b == b'\t')
+            .next()?;
         return Some(Needs::Interpreter(PathBuf::from(OsStr::from_bytes(name))));
     }
     elf_loader(path, &start).map(Needs::Loader)
@@ -171,7 +195,11 @@ fn head(path: &Path) -> Option<Vec<u8>> {
         return None;
     }
     let mut start = Vec::new();
-    File::open(path).ok()?.take(4096).read_to_end(&mut start).ok()?;
+    File::open(path)
+        .ok()?
+        .take(4096)
+        .read_to_end(&mut start)
+        .ok()?;
     Some(start)
 }
 

@@ -92,7 +92,10 @@ pub(super) extern "C" fn child_main(plan: *mut c_void) -> c_int {
     plan.memory_is_shared.store(true, Ordering::Relaxed);
     // SAFETY: the pointers in the plan are good for as long as the plan is.
     let Err(failure) = (unsafe { become_program(plan) });
-    ops::report(plan.report, [failure.step as i32, failure.errno, failure.detail]);
+    ops::report(
+        plan.report,
+        [failure.step as i32, failure.errno, failure.detail],
+    );
     ops::exit(FAILED)
 }
 
@@ -108,7 +111,13 @@ unsafe fn become_program(plan: &Plan) -> Result<Infallible, Failure> {
     }
     if plan.oom_score_length > 0 {
         // SAFETY: the text belongs to the prepared command. Failure is no reason not to run.
-        unsafe { ops::write_file(c"/proc/self/oom_score_adj".as_ptr(), plan.oom_score, plan.oom_score_length) };
+        unsafe {
+            ops::write_file(
+                c"/proc/self/oom_score_adj".as_ptr(),
+                plan.oom_score,
+                plan.oom_score_length,
+            )
+        };
     }
     // SAFETY: valid pointers, by this function's contract.
     unsafe {
@@ -127,21 +136,34 @@ unsafe fn become_program(plan: &Plan) -> Result<Infallible, Failure> {
     })?;
     begin(plan, Step::Close)?;
     let first = plan.stream_count as c_int;
-    ops::close_from(first, plan.report, plan.close_bound, plan.use_close_range).map_err(failed(Step::Close))?;
+    ops::close_from(first, plan.report, plan.close_bound, plan.use_close_range)
+        .map_err(failed(Step::Close))?;
     begin(plan, Step::Exec)?;
     ops::unblock_signals();
     // SAFETY: strings and arrays are terminated; the prepared command made them so.
     let errno = unsafe { ops::execute(plan.program, plan.argv, plan.envp) };
-    Err(Failure { step: Step::Exec, errno, detail: 0 })
+    Err(Failure {
+        step: Step::Exec,
+        errno,
+        detail: 0,
+    })
 }
 
 fn failed(step: Step) -> impl Fn(Errno) -> Failure {
-    move |errno| Failure { step, errno, detail: 0 }
+    move |errno| Failure {
+        step,
+        errno,
+        detail: 0,
+    }
 }
 
 fn begin(plan: &Plan, step: Step) -> Result<(), Failure> {
     // SAFETY: the shared page is mapped until the launch is over.
-    unsafe { (*plan.shared).progress.store(step as i32, Ordering::Relaxed) };
+    unsafe {
+        (*plan.shared)
+            .progress
+            .store(step as i32, Ordering::Relaxed)
+    };
     #[cfg(test)]
     if let Some(Fault { step: at, what }) = plan.fault {
         if at == step {
@@ -169,7 +191,11 @@ unsafe fn set_limits(plan: &Plan) -> Result<(), Failure> {
                 unsafe { (*plan.shared).tagged.store(true, Ordering::Relaxed) }
             }
             Err(errno) if limit.required => {
-                return Err(Failure { step: Step::Limits, errno, detail: limit.resource });
+                return Err(Failure {
+                    step: Step::Limits,
+                    errno,
+                    detail: limit.resource,
+                });
             }
             _ => {}
         }
@@ -186,7 +212,11 @@ unsafe fn place_streams(plan: &Plan) -> Result<(), Failure> {
     while index < plan.stream_count {
         // SAFETY: below the count.
         let (ours, theirs) = unsafe { *plan.streams.add(index) };
-        ops::place(ours, theirs).map_err(|errno| Failure { step: Step::Streams, errno, detail: theirs })?;
+        ops::place(ours, theirs).map_err(|errno| Failure {
+            step: Step::Streams,
+            errno,
+            detail: theirs,
+        })?;
         index += 1;
     }
     Ok(())

@@ -16,7 +16,9 @@ type Mask = libc::sigset_t;
 impl AllSignalsBlocked {
     /// Blocks every signal for the calling thread.
     pub(crate) fn new() -> Self {
-        AllSignalsBlocked { before: swap_mask(None) }
+        AllSignalsBlocked {
+            before: swap_mask(None),
+        }
     }
 }
 

@@ -52,7 +52,8 @@ const FOREIGN_COPY: Duration = Duration::from_secs(2);
 pub(crate) fn spawn(command: Command) -> Result<Child, SpawnError> {
     let mut command = command.with_high_descriptors()?;
     let region = Region::new().map_err(|e| SpawnError::os(Step::Memory, &e))?;
-    let (report, report_write) = report_pipe().map_err(|e| SpawnError::os(Step::Descriptors, &e))?;
+    let (report, report_write) =
+        report_pipe().map_err(|e| SpawnError::os(Step::Descriptors, &e))?;
     let baseline = Baseline::take();
 
     let prepared = Prepared::new(&command, &report_write, &region)?;
@@ -62,10 +63,15 @@ pub(crate) fn spawn(command: Command) -> Result<Child, SpawnError> {
     drop(prepared);
     drop(report_write);
 
-    let mut child = Child::watch(started.pid, started.pidfd).map_err(|e| SpawnError::os(Step::Watch, &e))?;
+    let mut child =
+        Child::watch(started.pid, started.pidfd).map_err(|e| SpawnError::os(Step::Watch, &e))?;
     match outcome(&report, child.exit_fd(), region.shared(), executed_by_now) {
         Outcome::Executed => {}
-        Outcome::Failed { step, errno, detail } => return Err(SpawnError::reported(&command, step, errno, detail)),
+        Outcome::Failed {
+            step,
+            errno,
+            detail,
+        } => return Err(SpawnError::reported(&command, step, errno, detail)),
         Outcome::Killed(step) => return Err(SpawnError::killed(&command, step)),
     }
     let tagged = region.shared().tagged.load(Ordering::Relaxed);
@@ -87,7 +93,11 @@ fn report_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 /// How a launch ended.
 enum Outcome {
     Executed,
-    Failed { step: Step, errno: Errno, detail: i32 },
+    Failed {
+        step: Step,
+        errno: Errno,
+        detail: i32,
+    },
     /// Without a word, at this step.
     Killed(Step),
 }
@@ -129,7 +139,11 @@ fn read_report(report: &OwnedFd, shared: &Shared) -> Option<Outcome> {
         n if n == size as isize => {
             let [step, errno, detail] = words;
             let step = Step::from_report(step).unwrap_or(Step::Exec);
-            Some(Outcome::Failed { step, errno, detail })
+            Some(Outcome::Failed {
+                step,
+                errno,
+                detail,
+            })
         }
         _ => None,
     }

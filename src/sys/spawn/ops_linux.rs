@@ -52,7 +52,12 @@ pub(super) fn own_leash(fd: c_int) -> Result<(), Errno> {
     // SAFETY: integers only.
     unsafe {
         let own_group = libc::syscall(libc::SYS_getpid);
-        check(libc::syscall(libc::SYS_fcntl, fd, libc::F_SETOWN, -own_group))
+        check(libc::syscall(
+            libc::SYS_fcntl,
+            fd,
+            libc::F_SETOWN,
+            -own_group,
+        ))
     }
 }
 
@@ -84,7 +89,12 @@ pub(super) fn place(from: c_int, to: c_int) -> Result<(), Errno> {
 }
 
 /// Sees to it that the program inherits no descriptor from `first` on; `report`, which is close-on-exec, stays open.
-pub(super) fn close_from(first: c_int, report: c_int, bound: c_int, use_close_range: bool) -> Result<(), Errno> {
+pub(super) fn close_from(
+    first: c_int,
+    report: c_int,
+    bound: c_int,
+    use_close_range: bool,
+) -> Result<(), Errno> {
     if use_close_range && close_range(first, report - 1) && close_range(report + 1, c_int::MAX) {
         return Ok(());
     }
@@ -114,11 +124,26 @@ fn mark_listed(first: c_int) -> Result<(), Errno> {
     let bytes = buffer.as_mut_ptr().cast::<u8>();
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
     // SAFETY: the path is NUL-terminated.
-    let dir = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, c"/proc/self/fd".as_ptr(), flags, 0) };
+    let dir = unsafe {
+        libc::syscall(
+            libc::SYS_openat,
+            libc::AT_FDCWD,
+            c"/proc/self/fd".as_ptr(),
+            flags,
+            0,
+        )
+    };
     check(dir)?;
     loop {
         // SAFETY: `buffer` has the stated size and the alignment of the records.
-        let filled = unsafe { libc::syscall(libc::SYS_getdents64, dir, bytes, std::mem::size_of_val(&buffer)) };
+        let filled = unsafe {
+            libc::syscall(
+                libc::SYS_getdents64,
+                dir,
+                bytes,
+                std::mem::size_of_val(&buffer),
+            )
+        };
         check(filled)?;
         if filled == 0 {
             return Ok(());
@@ -178,7 +203,11 @@ pub(super) fn unblock_signals() {
 ///
 /// # Safety
 /// `program` is NUL-terminated; `argv` and `envp` are NULL-terminated arrays of such strings.
-pub(super) unsafe fn execute(program: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> Errno {
+pub(super) unsafe fn execute(
+    program: *const c_char,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+) -> Errno {
     // SAFETY: the caller's promise.
     unsafe { libc::syscall(libc::SYS_execve, program, argv, envp) };
     errno()
@@ -201,7 +230,14 @@ pub(super) unsafe fn write_file(path: *const c_char, bytes: *const u8, length: u
 /// Tells the parent what failed. A pipe takes a message this small whole or not at all.
 pub(super) fn report(fd: c_int, words: [i32; 3]) {
     // SAFETY: `words` lives until the call returns.
-    unsafe { libc::syscall(libc::SYS_write, fd, words.as_ptr(), std::mem::size_of_val(&words)) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_write,
+            fd,
+            words.as_ptr(),
+            std::mem::size_of_val(&words),
+        )
+    };
 }
 
 /// Ends the process without running anything of the host's.
@@ -216,5 +252,11 @@ pub(super) fn exit(code: c_int) -> ! {
 #[cfg(test)]
 pub(super) fn kill_self() {
     // SAFETY: integers only.
-    unsafe { libc::syscall(libc::SYS_kill, libc::syscall(libc::SYS_getpid), libc::SIGKILL) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_kill,
+            libc::syscall(libc::SYS_getpid),
+            libc::SIGKILL,
+        )
+    };
 }

@@ -17,7 +17,9 @@ fn check(returned: c_int) -> Result<(), Errno> {
 
 fn errno() -> Errno {
     // Reads the thread's own variable, without allocating.
-    std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+    std::io::Error::last_os_error()
+        .raw_os_error()
+        .unwrap_or(libc::EIO)
 }
 
 /// Every disposition that can be reset becomes the default one.
@@ -49,7 +51,10 @@ pub(super) fn own_leash(_fd: c_int) -> Result<(), Errno> {
 }
 
 pub(super) fn set_limit(resource: c_int, soft: u64, hard: u64) -> Result<(), Errno> {
-    let limit = libc::rlimit { rlim_cur: soft as libc::rlim_t, rlim_max: hard as libc::rlim_t };
+    let limit = libc::rlimit {
+        rlim_cur: soft as libc::rlim_t,
+        rlim_max: hard as libc::rlim_t,
+    };
     // SAFETY: `limit` is read only. The cast follows the C library's own type for the number.
     check(unsafe { libc::setrlimit(resource as _, &limit) })
 }
@@ -68,7 +73,12 @@ pub(super) fn place(from: c_int, to: c_int) -> Result<(), Errno> {
 }
 
 /// Sees to it that the program inherits no descriptor from `first` up to `bound`; exec does the closing.
-pub(super) fn close_from(first: c_int, _report: c_int, bound: c_int, _use_close_range: bool) -> Result<(), Errno> {
+pub(super) fn close_from(
+    first: c_int,
+    _report: c_int,
+    bound: c_int,
+    _use_close_range: bool,
+) -> Result<(), Errno> {
     for fd in first..bound {
         // SAFETY: integers only; a number that is not open is refused.
         unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
@@ -90,7 +100,11 @@ pub(super) fn unblock_signals() {
 ///
 /// # Safety
 /// `program` is NUL-terminated; `argv` and `envp` are NULL-terminated arrays of such strings.
-pub(super) unsafe fn execute(program: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> Errno {
+pub(super) unsafe fn execute(
+    program: *const c_char,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+) -> Errno {
     // SAFETY: the caller's promise.
     unsafe { libc::execve(program, argv, envp) };
     errno()

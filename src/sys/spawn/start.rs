@@ -68,7 +68,15 @@ mod clone {
         // SAFETY: the stack is our own and big enough; `plan` and `pidfd` outlive the child's use of them, because
         // CLONE_VFORK keeps this thread here until the child has executed or exited. `child_main` writes nothing but
         // atomics made for it.
-        let pid = unsafe { libc::clone(child_main, region.stack_top(), flags, argument, &mut pidfd as *mut libc::c_int) };
+        let pid = unsafe {
+            libc::clone(
+                child_main,
+                region.stack_top(),
+                flags,
+                argument,
+                &mut pidfd as *mut libc::c_int,
+            )
+        };
         if pid == -1 {
             let error = io::Error::last_os_error();
             return match error.raw_os_error() {
@@ -88,7 +96,11 @@ mod clone {
         {
             // SAFETY: returns a static string.
             let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
-            let mut parts = version.to_str().unwrap_or("0").split('.').map(|part| part.parse().unwrap_or(0u32));
+            let mut parts = version
+                .to_str()
+                .unwrap_or("0")
+                .split('.')
+                .map(|part| part.parse().unwrap_or(0u32));
             (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < (2, 25)
         }
         #[cfg(not(target_env = "gnu"))]
