@@ -26,335 +26,352 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- The version of this interface: it grows when something is added, and nothing is ever taken away or changed under the
- same number of the library's name.
+typedef struct ptc_error ptc_error;
+/** Configuration, tools and host; shared by many runs. */
+typedef struct ptc_engine ptc_engine;
+/** One execution of one script; reference-counted. */
+typedef struct ptc_run ptc_run;
+/** One tool call, borrowed: what was asked. It is answered by its id. */
+typedef struct ptc_call ptc_call;
+typedef struct ptc_event ptc_event;
+typedef struct ptc_result ptc_result;
+typedef struct ptc_host ptc_host;
+
+
+/**
+ * The version of this interface: it grows when something is added, and nothing is ever taken away or changed under the
+ * same number of the library's name.
  */
 #define PTC_ABI_VERSION 1
 
-/*
- What kind of error a `ptc_error` is.
+/**
+ * What kind of error a `ptc_error` is.
  */
-typedef enum ptc_code {
-  /*
-   An argument of the call itself: a NULL pointer, bad UTF-8, invalid JSON, an unknown name.
+enum ptc_code {
+  /**
+   * An argument of the call itself: a NULL pointer, bad UTF-8, invalid JSON, an unknown name.
    */
-  PTC_CODE_INVALID_ARGUMENT = (ptrdiff_t)Code_InvalidArgument,
-  /*
-   The configuration or a run's options; the message names the JSON path.
+  PTC_CODE_INVALID_ARGUMENT = 1,
+  /**
+   * The configuration or a run's options; the message names the JSON path.
    */
-  PTC_CODE_CONFIG = (ptrdiff_t)Code_Config,
-  /*
-   This platform cannot run scripts, or lacks something that was required.
+  PTC_CODE_CONFIG = 2,
+  /**
+   * This platform cannot run scripts, or lacks something that was required.
    */
-  PTC_CODE_UNSUPPORTED = (ptrdiff_t)Code_Unsupported,
-  /*
-   No usable Python interpreter.
+  PTC_CODE_UNSUPPORTED = 3,
+  /**
+   * No usable Python interpreter.
    */
-  PTC_CODE_INTERPRETER = (ptrdiff_t)Code_Interpreter,
-  /*
-   The child process could not be started.
+  PTC_CODE_INTERPRETER = 4,
+  /**
+   * The child process could not be started.
    */
-  PTC_CODE_SPAWN = (ptrdiff_t)Code_Spawn,
-  /*
-   The operating system refused a file, socket or thread.
+  PTC_CODE_SPAWN = 5,
+  /**
+   * The operating system refused a file, socket or thread.
    */
-  PTC_CODE_IO = (ptrdiff_t)Code_Io,
-  /*
-   The call came at the wrong time: an answered call, a closed engine, a wait inside a callback.
+  PTC_CODE_IO = 6,
+  /**
+   * The call came at the wrong time: an answered call, a closed engine, a wait inside a callback.
    */
-  PTC_CODE_STATE = (ptrdiff_t)Code_State,
-  /*
-   A bug in ptc: a panic that was caught at its border.
+  PTC_CODE_STATE = 7,
+  /**
+   * A bug in ptc: a panic that was caught at its border.
    */
-  PTC_CODE_PANIC = (ptrdiff_t)Code_Panic,
-} ptc_code;
+  PTC_CODE_PANIC = 8,
+};
 
-/*
- What an event is about, and what `ptc_event_data` gives for it.
+/**
+ * What an event is about, and what `ptc_event_data` gives for it.
  */
-typedef enum ptc_event_kind {
-  /*
-   The script runs. Data: a JSON object with `pid`, `python`, `mode`, `cwd`.
+enum ptc_event_kind {
+  /**
+   * The script runs. Data: a JSON object with `pid`, `python`, `mode`, `cwd`.
    */
-  PTC_EVENT_STARTED = (ptrdiff_t)EventKind_Started,
-  /*
-   Bytes that the script wrote to stdout, cut anywhere.
+  PTC_EVENT_STARTED = 1,
+  /**
+   * Bytes that the script wrote to stdout, cut anywhere.
    */
-  PTC_EVENT_STDOUT = (ptrdiff_t)EventKind_Stdout,
-  /*
-   Bytes that the script wrote to stderr, cut anywhere.
+  PTC_EVENT_STDOUT = 2,
+  /**
+   * Bytes that the script wrote to stderr, cut anywhere.
    */
-  PTC_EVENT_STDERR = (ptrdiff_t)EventKind_Stderr,
-  /*
-   A tool call has begun (`ptc_event_call`). Data: a JSON object with `id`, `tool`, `args_preview`.
+  PTC_EVENT_STDERR = 3,
+  /**
+   * A tool call has begun (`ptc_event_call`). Data: a JSON object with `id`, `tool`, `args_preview`.
    */
-  PTC_EVENT_CALL = (ptrdiff_t)EventKind_Call,
-  /*
-   A call has ended. Data: its entry in the result's `tool_calls`.
+  PTC_EVENT_CALL = 4,
+  /**
+   * A call has ended. Data: its entry in the result's `tool_calls`.
    */
-  PTC_EVENT_CALL_END = (ptrdiff_t)EventKind_CallEnd,
-  /*
-   The run has ended; no event follows. Data: a JSON object with `status` and `duration_seconds`.
+  PTC_EVENT_CALL_END = 5,
+  /**
+   * The run has ended; no event follows. Data: a JSON object with `status` and `duration_seconds`.
    */
-  PTC_EVENT_END = (ptrdiff_t)EventKind_End,
-} ptc_event_kind;
+  PTC_EVENT_END = 6,
+};
 
-/*
- How a run ended.
+/**
+ * How a run ended.
  */
-typedef enum ptc_status {
-  /*
-   The script ended with exit code 0.
+enum ptc_status {
+  /**
+   * The script ended with exit code 0.
    */
-  PTC_STATUS_SUCCESS = (ptrdiff_t)Status_Success,
-  /*
-   Another exit code, a signal, or a script that could not be started.
+  PTC_STATUS_SUCCESS = 0,
+  /**
+   * Another exit code, a signal, or a script that could not be started.
    */
-  PTC_STATUS_ERROR = (ptrdiff_t)Status_Error,
-  /*
-   The script ran longer than it may and was killed.
+  PTC_STATUS_ERROR = 1,
+  /**
+   * The script ran longer than it may and was killed.
    */
-  PTC_STATUS_TIMEOUT = (ptrdiff_t)Status_Timeout,
-  /*
-   The run was cancelled.
+  PTC_STATUS_TIMEOUT = 2,
+  /**
+   * The run was cancelled.
    */
-  PTC_STATUS_INTERRUPTED = (ptrdiff_t)Status_Interrupted,
-} ptc_status;
+  PTC_STATUS_INTERRUPTED = 3,
+};
 
-/*
- One tool call: what was asked. It lives as long as the callback or the event that brought it; the answer goes by its id, at
- any time and from any thread.
+/**
+ * One tool call: what was asked. It lives as long as the callback or the event that brought it; the answer goes by its id, at
+ * any time and from any thread.
  */
-typedef struct ptc_call ptc_call;
+struct ptc_call;
 
-/*
- An engine: configuration, tools and host, shared by any number of runs at once. May be used from any thread.
+/**
+ * An engine: configuration, tools and host, shared by any number of runs at once. May be used from any thread.
  */
-typedef struct ptc_engine ptc_engine;
+struct ptc_engine;
 
-/*
- What went wrong. Every function that can fail returns one, or NULL for success; the caller frees it with
- `ptc_error_free`. Nothing is kept in thread-local storage, so it may be looked at on any thread.
+/**
+ * What went wrong. Every function that can fail returns one, or NULL for success; the caller frees it with
+ * `ptc_error_free`. Nothing is kept in thread-local storage, so it may be looked at on any thread.
  */
-typedef struct ptc_error ptc_error;
+struct ptc_error;
 
-/*
- Something that happened in a run. Pushed events live as long as their callback; pulled ones belong to the caller.
+/**
+ * Something that happened in a run. Pushed events live as long as their callback; pulled ones belong to the caller.
  */
-typedef struct ptc_event ptc_event;
+struct ptc_event;
 
-/*
- How a run ended. Belongs to the caller, independent of the run and the engine.
+/**
+ * How a run ended. Belongs to the caller, independent of the run and the engine.
  */
-typedef struct ptc_result ptc_result;
+struct ptc_result;
 
-/*
- One execution of one script. Reference-counted: `ptc_run_retain` and `ptc_run_free` in pairs, from any thread. Every handle
- may be used from any thread, and by several at once.
+/**
+ * One execution of one script. Reference-counted: `ptc_run_retain` and `ptc_run_free` in pairs, from any thread. Every handle
+ * may be used from any thread, and by several at once.
  */
-typedef struct ptc_run ptc_run;
+struct ptc_run;
 
-/*
- Serves a tool call. `call` is valid until the function returns; take its id with `ptc_call_id` to answer later. The
- function answers (`ptc_call_reply`, `ptc_call_reply_text`, `ptc_call_fail`) or says that it will (`ptc_call_defer`);
- returning without any of these fails the call. It must not leave by longjmp or by an exception.
+/**
+ * Serves a tool call. `call` is valid until the function returns; take its id with `ptc_call_id` to answer later. The
+ * function answers (`ptc_call_reply`, `ptc_call_reply_text`, `ptc_call_fail`) or says that it will (`ptc_call_defer`);
+ * returning without any of these fails the call. It must not leave by longjmp or by an exception.
  */
 typedef void (*ptc_dispatch_fn)(void *user_data, const struct ptc_call *call);
 
-/*
- Is told of an event. `event` is valid until the function returns and must not be freed.
+/**
+ * Is told of an event. `event` is valid until the function returns and must not be freed.
  */
 typedef void (*ptc_event_fn)(void *user_data, const struct ptc_event *event);
 
-/*
- Is told that `user_data` is not needed any more.
+/**
+ * Is told that `user_data` is not needed any more.
  */
 typedef void (*ptc_drop_fn)(void *user_data);
 
-/*
- The host of an engine. Zero it, set `struct_size = sizeof(ptc_host)`, fill in what you use. The struct is copied;
- only `user_data` has to stay alive, until `drop` is called.
+/**
+ * The host of an engine. Zero it, set `struct_size = sizeof(ptc_host)`, fill in what you use. The struct is copied;
+ * only `user_data` has to stay alive, until `drop` is called.
  */
-typedef struct ptc_host {
-  /*
-   `sizeof(ptc_host)`: tells which members the caller knows.
+struct ptc_host {
+  /**
+   * `sizeof(ptc_host)`: tells which members the caller knows.
    */
   size_t struct_size;
-  /*
-   Given to each callback. With `threads` > 0 it is used from several threads.
+  /**
+   * Given to each callback. With `threads` > 0 it is used from several threads.
    */
   void *user_data;
-  /*
-   NULL: calls are pulled with `ptc_run_next_event`.
+  /**
+   * NULL: calls are pulled with `ptc_run_next_event`.
    */
   ptc_dispatch_fn dispatch;
-  /*
-   NULL: no events are pushed.
+  /**
+   * NULL: no events are pushed.
    */
   ptc_event_fn on_event;
-  /*
-   Called exactly once with `user_data`, after the last callback; also when `ptc_engine_new` fails.
+  /**
+   * Called exactly once with `user_data`, after the last callback; also when `ptc_engine_new` fails.
    */
   ptc_drop_fn drop;
-  /*
-   0: callbacks run only on a thread that is inside `ptc_execute` or `ptc_run_wait`. n: on at most n long-lived engine
-   threads, in parallel.
+  /**
+   * 0: callbacks run only on a thread that is inside `ptc_execute` or `ptc_run_wait`. n: on at most n long-lived engine
+   * threads, in parallel.
    */
   int32_t threads;
-} ptc_host;
+};
 
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
-/*
- The call's id: unique in this process, never reused, never 0. 0 for NULL.
-
- # Safety
- `call` is NULL or a call whose callback or event is still there.
+/**
+ * The call's id: unique in this process, never reused, never 0. 0 for NULL.
+ *
+ * # Safety
+ * `call` is NULL or a call whose callback or event is still there.
  */
 uint64_t ptc_call_id(const struct ptc_call *call);
 
-/*
- The tool's name, NUL-terminated; `len` (may be NULL) receives its length. NULL for NULL.
-
- # Safety
- `call` is NULL or a call whose callback or event is still there; `len` is NULL or writable.
+/**
+ * The tool's name, NUL-terminated; `len` (may be NULL) receives its length. NULL for NULL.
+ *
+ * # Safety
+ * `call` is NULL or a call whose callback or event is still there; `len` is NULL or writable.
  */
 const char *ptc_call_tool(const struct ptc_call *call, size_t *len);
 
-/*
- The arguments: a JSON object as the script sent it, NUL-terminated; `len` (may be NULL) receives its length. NULL for NULL.
-
- # Safety
- As `ptc_call_tool`.
+/**
+ * The arguments: a JSON object as the script sent it, NUL-terminated; `len` (may be NULL) receives its length. NULL for NULL.
+ *
+ * # Safety
+ * As `ptc_call_tool`.
  */
 const char *ptc_call_args(const struct ptc_call *call,
                           size_t *len);
 
-/*
- The context that was given to `ptc_run_start` or `ptc_execute`. NULL for NULL.
-
- # Safety
- `call` is NULL or a call whose callback or event is still there.
+/**
+ * The context that was given to `ptc_run_start` or `ptc_execute`. NULL for NULL.
+ *
+ * # Safety
+ * `call` is NULL or a call whose callback or event is still there.
  */
 void *ptc_call_context(const struct ptc_call *call);
 
-/*
- Says, inside dispatch, that the answer comes later. Then any thread may answer, also before this one has returned.
-
- Errors: `PTC_CODE_STATE` when the call is not open or was deferred before.
+/**
+ * Says, inside dispatch, that the answer comes later. Then any thread may answer, also before this one has returned.
+ *
+ * Errors: `PTC_CODE_STATE` when the call is not open or was deferred before.
  */
 struct ptc_error *ptc_call_defer(uint64_t id);
 
-/*
- Answers a call with a JSON value of any kind. The text is copied.
-
- Errors: `PTC_CODE_STATE` when the call was answered before, its run has ended, or there never was one; nothing else happens
- then. `PTC_CODE_INVALID_ARGUMENT` when `json` is not valid JSON or larger than `max_message_bytes`; the script then sees a
- failed call.
-
- # Safety
- `json` is readable for `len` bytes.
+/**
+ * Answers a call with a JSON value of any kind. The text is copied.
+ *
+ * Errors: `PTC_CODE_STATE` when the call was answered before, its run has ended, or there never was one; nothing else happens
+ * then. `PTC_CODE_INVALID_ARGUMENT` when `json` is not valid JSON or larger than `max_message_bytes`; the script then sees a
+ * failed call.
+ *
+ * # Safety
+ * `json` is readable for `len` bytes.
  */
 struct ptc_error *ptc_call_reply(uint64_t id,
                                  const char *json,
                                  size_t len);
 
-/*
- Answers a call with a string, which is never parsed: the script gets a `str`. The text is copied.
-
- Errors: as `ptc_call_reply`; text that is not UTF-8 is `PTC_CODE_INVALID_ARGUMENT`.
-
- # Safety
- `text` is readable for `len` bytes.
+/**
+ * Answers a call with a string, which is never parsed: the script gets a `str`. The text is copied.
+ *
+ * Errors: as `ptc_call_reply`; text that is not UTF-8 is `PTC_CODE_INVALID_ARGUMENT`.
+ *
+ * # Safety
+ * `text` is readable for `len` bytes.
  */
 struct ptc_error *ptc_call_reply_text(uint64_t id, const char *text, size_t len);
 
-/*
- Answers a call with an error: the script gets `{"error": message}`, or a `ToolError` where the configuration says so. A
- message that is not UTF-8 is repaired.
-
- Errors: `PTC_CODE_STATE` as `ptc_call_reply`.
-
- # Safety
- `message` is readable for `len` bytes.
+/**
+ * Answers a call with an error: the script gets `{"error": message}`, or a `ToolError` where the configuration says so. A
+ * message that is not UTF-8 is repaired.
+ *
+ * Errors: `PTC_CODE_STATE` as `ptc_call_reply`.
+ *
+ * # Safety
+ * `message` is readable for `len` bytes.
  */
-struct ptc_error *ptc_call_fail(uint64_t id, const char *message, size_t len);
+struct ptc_error *ptc_call_fail(uint64_t id,
+                                const char *message,
+                                size_t len);
 
-/*
- Whether an answer to the call would still reach its script: 0 once it was answered, its run has ended or its caller is gone.
+/**
+ * Whether an answer to the call would still reach its script: 0 once it was answered, its run has ended or its caller is gone.
  */
 int32_t ptc_call_is_wanted(uint64_t id);
 
-/*
- Makes an engine. `config` is a JSON object (`len` 0: all defaults), `host` the callbacks (NULL: none, calls are pulled).
- On success `*out` is the engine, to be freed with `ptc_engine_free`. The host's environment is copied now; no
- interpreter is looked for before the first run.
-
- Errors: `PTC_CODE_CONFIG` names the JSON path of what is wrong; `PTC_CODE_INVALID_ARGUMENT` for NULL, bad UTF-8 or a host
- struct that does not fit; `PTC_CODE_UNSUPPORTED` where scripts cannot run; `PTC_CODE_IO` when descriptors or threads have
- run out. The host's `drop` is called on failure too.
-
- # Safety
- `config` is readable for `len` bytes; `host` is NULL or a valid struct; `out` is writable.
+/**
+ * Makes an engine. `config` is a JSON object (`len` 0: all defaults), `host` the callbacks (NULL: none, calls are pulled).
+ * On success `*out` is the engine, to be freed with `ptc_engine_free`. The host's environment is copied now; no
+ * interpreter is looked for before the first run.
+ *
+ * Errors: `PTC_CODE_CONFIG` names the JSON path of what is wrong; `PTC_CODE_INVALID_ARGUMENT` for NULL, bad UTF-8 or a host
+ * struct that does not fit; `PTC_CODE_UNSUPPORTED` where scripts cannot run; `PTC_CODE_IO` when descriptors or threads have
+ * run out. The host's `drop` is called on failure too.
+ *
+ * # Safety
+ * `config` is readable for `len` bytes; `host` is NULL or a valid struct; `out` is writable.
  */
 struct ptc_error *ptc_engine_new(const char *config,
                                  size_t len,
                                  const struct ptc_host *host,
                                  struct ptc_engine **out);
 
-/*
- The definition of the `execute_code` tool for the model. `format` is "anthropic", "openai", "mcp" or "text". `*out` is
- NUL-terminated UTF-8 to be freed with `ptc_string_free`; `len` (may be NULL) receives its length.
-
- Errors: `PTC_CODE_INVALID_ARGUMENT` for an unknown format.
-
- # Safety
- `engine` is a live engine; `format` is a NUL-terminated string; `out` is writable, `len` NULL or writable.
+/**
+ * The definition of the `execute_code` tool for the model. `format` is "anthropic", "openai", "mcp" or "text". `*out` is
+ * NUL-terminated UTF-8 to be freed with `ptc_string_free`; `len` (may be NULL) receives its length.
+ *
+ * Errors: `PTC_CODE_INVALID_ARGUMENT` for an unknown format.
+ *
+ * # Safety
+ * `engine` is a live engine; `format` is a NUL-terminated string; `out` is writable, `len` NULL or writable.
  */
-struct ptc_error *ptc_engine_definition(struct ptc_engine *engine, const char *format, char **out, size_t *len);
+struct ptc_error *ptc_engine_definition(struct ptc_engine *engine,
+                                        const char *format,
+                                        char **out,
+                                        size_t *len);
 
-/*
- Frees a string that ptc gave to its caller for keeps. NULL is fine.
-
- # Safety
- `string` is NULL or came from `ptc_engine_definition` and was not freed.
+/**
+ * Frees a string that ptc gave to its caller for keeps. NULL is fine.
+ *
+ * # Safety
+ * `string` is NULL or came from `ptc_engine_definition` and was not freed.
  */
 void ptc_string_free(char *string);
 
-/*
- Cancels the runs and waits at most `timeout_ms` (-1: without limit) until they have ended and no callback is under way.
- After NULL no callback comes any more and the host's `drop` was called. Closing again is fine.
-
- Errors: `PTC_CODE_STATE` inside a callback of this engine, or when the time was not enough; the engine then takes no new
- runs, and closing may be tried again.
-
- # Safety
- `engine` is a live engine.
+/**
+ * Cancels the runs and waits at most `timeout_ms` (-1: without limit) until they have ended and no callback is under way.
+ * After NULL no callback comes any more and the host's `drop` was called. Closing again is fine.
+ *
+ * Errors: `PTC_CODE_STATE` inside a callback of this engine, or when the time was not enough; the engine then takes no new
+ * runs, and closing may be tried again.
+ *
+ * # Safety
+ * `engine` is a live engine.
  */
 struct ptc_error *ptc_engine_close(struct ptc_engine *engine,
                                    int64_t timeout_ms);
 
-/*
- Closes the engine without a time limit and releases it. Inside a callback the closing is left to a thread of its own.
- Runs that were retained stay valid, for their results. NULL is fine.
-
- # Safety
- `engine` is NULL or an engine that was not freed; no other thread uses it any more.
+/**
+ * Closes the engine without a time limit and releases it. Inside a callback the closing is left to a thread of its own.
+ * Runs that were retained stay valid, for their results. NULL is fine.
+ *
+ * # Safety
+ * `engine` is NULL or an engine that was not freed; no other thread uses it any more.
  */
 void ptc_engine_free(struct ptc_engine *engine);
 
-/*
- Starts a script and returns at once. `code` is UTF-8 Python; `options` is a JSON object (`options_len` 0: none); `context`
- is handed back with each of the run's calls and never looked at. `*out` is the run, to be freed with `ptc_run_free`.
-
- Errors: `PTC_CODE_INVALID_ARGUMENT` for code that cannot be a script, `PTC_CODE_CONFIG` for bad options, `PTC_CODE_STATE` for
- a closed engine, `PTC_CODE_IO` when threads or descriptors have run out. What goes wrong later is in the run's result.
-
- # Safety
- `engine` is a live engine; `code` and `options` are readable for their lengths; `out` is writable.
+/**
+ * Starts a script and returns at once. `code` is UTF-8 Python; `options` is a JSON object (`options_len` 0: none); `context`
+ * is handed back with each of the run's calls and never looked at. `*out` is the run, to be freed with `ptc_run_free`.
+ *
+ * Errors: `PTC_CODE_INVALID_ARGUMENT` for code that cannot be a script, `PTC_CODE_CONFIG` for bad options, `PTC_CODE_STATE` for
+ * a closed engine, `PTC_CODE_IO` when threads or descriptors have run out. What goes wrong later is in the run's result.
+ *
+ * # Safety
+ * `engine` is a live engine; `code` and `options` are readable for their lengths; `out` is writable.
  */
 struct ptc_error *ptc_run_start(struct ptc_engine *engine,
                                 const char *code,
@@ -364,15 +381,15 @@ struct ptc_error *ptc_run_start(struct ptc_engine *engine,
                                 void *context,
                                 struct ptc_run **out);
 
-/*
- Runs a script to its end: `ptc_run_start` and `ptc_run_wait` in one. With `threads` = 0 callbacks run on this thread. Without a
- dispatch callback there is nobody to pull the script's calls, so they fail. `*out` is the result, to be freed with
- `ptc_result_free`.
-
- Errors: as `ptc_run_start`.
-
- # Safety
- As `ptc_run_start`.
+/**
+ * Runs a script to its end: `ptc_run_start` and `ptc_run_wait` in one. With `threads` = 0 callbacks run on this thread. Without a
+ * dispatch callback there is nobody to pull the script's calls, so they fail. `*out` is the result, to be freed with
+ * `ptc_result_free`.
+ *
+ * Errors: as `ptc_run_start`.
+ *
+ * # Safety
+ * As `ptc_run_start`.
  */
 struct ptc_error *ptc_execute(struct ptc_engine *engine,
                               const char *code,
@@ -382,179 +399,181 @@ struct ptc_error *ptc_execute(struct ptc_engine *engine,
                               void *context,
                               struct ptc_result **out);
 
-/*
- The error's `ptc_code`; 0 for NULL.
-
- # Safety
- `error` is NULL or an error that was not freed.
+/**
+ * The error's `ptc_code`; 0 for NULL.
+ *
+ * # Safety
+ * `error` is NULL or an error that was not freed.
  */
 int32_t ptc_error_code(const struct ptc_error *error);
 
-/*
- The error's message: what was wrong, where, and what to do. NUL-terminated UTF-8 that lives as long as the error;
- `len` (may be NULL) receives its length without the NUL. NULL for NULL.
-
- # Safety
- `error` is NULL or an error that was not freed; `len` is NULL or writable.
+/**
+ * The error's message: what was wrong, where, and what to do. NUL-terminated UTF-8 that lives as long as the error;
+ * `len` (may be NULL) receives its length without the NUL. NULL for NULL.
+ *
+ * # Safety
+ * `error` is NULL or an error that was not freed; `len` is NULL or writable.
  */
 const char *ptc_error_message(const struct ptc_error *error, size_t *len);
 
-/*
- Frees an error. NULL is fine.
-
- # Safety
- `error` is NULL or an error that was not freed.
+/**
+ * Frees an error. NULL is fine.
+ *
+ * # Safety
+ * `error` is NULL or an error that was not freed.
  */
 void ptc_error_free(struct ptc_error *error);
 
-/*
- The event's `ptc_event_kind`; 0 for NULL.
-
- # Safety
- `event` is NULL or a live event.
+/**
+ * The event's `ptc_event_kind`; 0 for NULL.
+ *
+ * # Safety
+ * `event` is NULL or a live event.
  */
 int32_t ptc_event_kind(const struct ptc_event *event);
 
-/*
- The event's data: the bytes of a chunk of output, cut anywhere, or a JSON object (see `ptc_event_kind`). There is a NUL
- behind it; `len` (may be NULL) receives its length. It lives as long as the event. NULL for NULL.
-
- # Safety
- `event` is NULL or a live event; `len` is NULL or writable.
+/**
+ * The event's data: the bytes of a chunk of output, cut anywhere, or a JSON object (see `ptc_event_kind`). There is a NUL
+ * behind it; `len` (may be NULL) receives its length. It lives as long as the event. NULL for NULL.
+ *
+ * # Safety
+ * `event` is NULL or a live event; `len` is NULL or writable.
  */
-const char *ptc_event_data(const struct ptc_event *event, size_t *len);
+const char *ptc_event_data(const struct ptc_event *event,
+                           size_t *len);
 
-/*
- The call of a `PTC_EVENT_CALL`, else NULL. It lives as long as the event.
-
- # Safety
- `event` is NULL or a live event.
+/**
+ * The call of a `PTC_EVENT_CALL`, else NULL. It lives as long as the event.
+ *
+ * # Safety
+ * `event` is NULL or a live event.
  */
 const struct ptc_call *ptc_event_call(const struct ptc_event *event);
 
-/*
- Frees a pulled event. NULL is fine; a pushed event must not be freed.
-
- # Safety
- `event` is NULL or came from `ptc_run_next_event` and was not freed.
+/**
+ * Frees a pulled event. NULL is fine; a pushed event must not be freed.
+ *
+ * # Safety
+ * `event` is NULL or came from `ptc_run_next_event` and was not freed.
  */
 void ptc_event_free(struct ptc_event *event);
 
-/*
- The run's `ptc_status`; -1 for NULL.
-
- # Safety
- `result` is NULL or a result that was not freed.
+/**
+ * The run's `ptc_status`; -1 for NULL.
+ *
+ * # Safety
+ * `result` is NULL or a result that was not freed.
  */
 int32_t ptc_result_status(const struct ptc_result *result);
 
-/*
- The whole result as a JSON object, NUL-terminated; `len` (may be NULL) receives its length. It lives as long as the result.
- NULL for NULL.
-
- # Safety
- `result` is NULL or a result that was not freed; `len` is NULL or writable.
+/**
+ * The whole result as a JSON object, NUL-terminated; `len` (may be NULL) receives its length. It lives as long as the result.
+ * NULL for NULL.
+ *
+ * # Safety
+ * `result` is NULL or a result that was not freed; `len` is NULL or writable.
  */
 const char *ptc_result_json(const struct ptc_result *result,
                             size_t *len);
 
-/*
- What the model should see: the script's output and, where it did not succeed, why. NUL-terminated UTF-8 (which may hold
- NULs of the script's own); `len` (may be NULL) receives its length. It lives as long as the result. NULL for NULL.
-
- # Safety
- As `ptc_result_json`.
+/**
+ * What the model should see: the script's output and, where it did not succeed, why. NUL-terminated UTF-8 (which may hold
+ * NULs of the script's own); `len` (may be NULL) receives its length. It lives as long as the result. NULL for NULL.
+ *
+ * # Safety
+ * As `ptc_result_json`.
  */
-const char *ptc_result_output(const struct ptc_result *result, size_t *len);
+const char *ptc_result_output(const struct ptc_result *result,
+                              size_t *len);
 
-/*
- Frees a result. NULL is fine.
-
- # Safety
- `result` is NULL or a result that was not freed.
+/**
+ * Frees a result. NULL is fine.
+ *
+ * # Safety
+ * `result` is NULL or a result that was not freed.
  */
 void ptc_result_free(struct ptc_result *result);
 
-/*
- One more handle to the run, to be freed like the first. NULL for NULL.
-
- # Safety
- `run` is NULL or a handle that was not freed.
+/**
+ * One more handle to the run, to be freed like the first. NULL for NULL.
+ *
+ * # Safety
+ * `run` is NULL or a handle that was not freed.
  */
 struct ptc_run *ptc_run_retain(struct ptc_run *run);
 
-/*
- Gives a handle back. The last one cancels the run if it is still going, without waiting for it. NULL is fine.
-
- # Safety
- `run` is NULL or a handle that was not freed.
+/**
+ * Gives a handle back. The last one cancels the run if it is still going, without waiting for it. NULL is fine.
+ *
+ * # Safety
+ * `run` is NULL or a handle that was not freed.
  */
 void ptc_run_free(struct ptc_run *run);
 
-/*
- Waits at most `timeout_ms` (-1: without limit) for the end. `*out` is the result, to be freed with `ptc_result_free`, or
- NULL when the run is still going. May be called again, and by several threads. With `threads` = 0 this is where
- callbacks run, and the time limit does not interrupt one.
-
- Errors: `PTC_CODE_STATE` inside a callback of this run.
-
- # Safety
- `run` is a live handle; `out` is writable.
+/**
+ * Waits at most `timeout_ms` (-1: without limit) for the end. `*out` is the result, to be freed with `ptc_result_free`, or
+ * NULL when the run is still going. May be called again, and by several threads. With `threads` = 0 this is where
+ * callbacks run, and the time limit does not interrupt one.
+ *
+ * Errors: `PTC_CODE_STATE` inside a callback of this run.
+ *
+ * # Safety
+ * `run` is a live handle; `out` is writable.
  */
 struct ptc_error *ptc_run_wait(struct ptc_run *run,
                                int64_t timeout_ms,
                                struct ptc_result **out);
 
-/*
- Takes the next event of a run whose host has no dispatch callback, waiting for it at most `timeout_ms` (-1: without limit,
- 0: not at all). `*out` is the event, to be freed with `ptc_event_free`, or NULL: none came in that time, or the last one
- (`PTC_EVENT_END`) was taken before. A call that is taken is deferred: answer it by its id, from any thread.
-
- Errors: `PTC_CODE_STATE` for an engine whose host has a dispatch callback.
-
- # Safety
- `run` is a live handle; `out` is writable.
+/**
+ * Takes the next event of a run whose host has no dispatch callback, waiting for it at most `timeout_ms` (-1: without limit,
+ * 0: not at all). `*out` is the event, to be freed with `ptc_event_free`, or NULL: none came in that time, or the last one
+ * (`PTC_EVENT_END`) was taken before. A call that is taken is deferred: answer it by its id, from any thread.
+ *
+ * Errors: `PTC_CODE_STATE` for an engine whose host has a dispatch callback.
+ *
+ * # Safety
+ * `run` is a live handle; `out` is writable.
  */
 struct ptc_error *ptc_run_next_event(struct ptc_run *run,
                                      int64_t timeout_ms,
                                      struct ptc_event **out);
 
-/*
- A descriptor that is readable while an event waits or the run has ended: one end of a non-blocking socket pair, fit for
- poll, epoll, libuv, asyncio and Go's netpoller. Its bytes mean nothing and may be read; take events with
- `ptc_run_next_event(run, 0, …)` until there is none. It belongs to the run and is closed with its last handle: dup it for
- an owner that closes. -1 for NULL or when descriptors have run out.
-
- # Safety
- `run` is NULL or a live handle.
+/**
+ * A descriptor that is readable while an event waits or the run has ended: one end of a non-blocking socket pair, fit for
+ * poll, epoll, libuv, asyncio and Go's netpoller. Its bytes mean nothing and may be read; take events with
+ * `ptc_run_next_event(run, 0, …)` until there is none. It belongs to the run and is closed with its last handle: dup it for
+ * an owner that closes. -1 for NULL or when descriptors have run out.
+ *
+ * # Safety
+ * `run` is NULL or a live handle.
  */
 int32_t ptc_run_fd(const struct ptc_run *run);
 
-/*
- Stops the run: SIGTERM, and SIGKILL after the grace period. Returns at once; does nothing when the run has ended or is being
- stopped. `reason` (UTF-8, `len` 0: none) replaces the words after the dash in the closing line of the output. NULL is
- ignored, and a reason that is not UTF-8 is left out.
-
- # Safety
- `run` is NULL or a live handle; `reason` is readable for `len` bytes.
+/**
+ * Stops the run: SIGTERM, and SIGKILL after the grace period. Returns at once; does nothing when the run has ended or is being
+ * stopped. `reason` (UTF-8, `len` 0: none) replaces the words after the dash in the closing line of the output. NULL is
+ * ignored, and a reason that is not UTF-8 is left out.
+ *
+ * # Safety
+ * `run` is NULL or a live handle; `reason` is readable for `len` bytes.
  */
 void ptc_run_cancel(struct ptc_run *run,
                     const char *reason,
                     size_t len);
 
-/*
- The version of the library, such as "0.1.0". A static string; never NULL.
+/**
+ * The version of the library, such as "0.1.0". A static string; never NULL.
  */
 const char *ptc_version(void);
 
-/*
- The ABI version that the library implements. It is at least the `PTC_ABI_VERSION` of a header that it can serve.
+/**
+ * The ABI version that the library implements. It is at least the `PTC_ABI_VERSION` of a header that it can serve.
  */
 uint32_t ptc_abi_version(void);
 
-/*
- Whether scripts can be run on this platform at all: 1 or 0. Where it is 0 `ptc_engine_new` returns
- `PTC_CODE_UNSUPPORTED`, and a host falls back to ordinary tool calls.
+/**
+ * Whether scripts can be run on this platform at all: 1 or 0. Where it is 0 `ptc_engine_new` returns
+ * `PTC_CODE_UNSUPPORTED`, and a host falls back to ordinary tool calls.
  */
 int32_t ptc_is_supported(void);
 

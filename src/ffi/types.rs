@@ -10,13 +10,13 @@ use std::ffi::c_char;
 #[derive(Debug, Clone, Copy)]
 pub enum ptc_status {
     /// The script ended with exit code 0.
-    PTC_STATUS_SUCCESS = Status::Success as isize,
+    PTC_STATUS_SUCCESS = 0,
     /// Another exit code, a signal, or a script that could not be started.
-    PTC_STATUS_ERROR = Status::Error as isize,
+    PTC_STATUS_ERROR = 1,
     /// The script ran longer than it may and was killed.
-    PTC_STATUS_TIMEOUT = Status::Timeout as isize,
+    PTC_STATUS_TIMEOUT = 2,
     /// The run was cancelled.
-    PTC_STATUS_INTERRUPTED = Status::Interrupted as isize,
+    PTC_STATUS_INTERRUPTED = 3,
 }
 
 /// What kind of error a `ptc_error` is.
@@ -24,21 +24,21 @@ pub enum ptc_status {
 #[derive(Debug, Clone, Copy)]
 pub enum ptc_code {
     /// An argument of the call itself: a NULL pointer, bad UTF-8, invalid JSON, an unknown name.
-    PTC_CODE_INVALID_ARGUMENT = Code::InvalidArgument as isize,
+    PTC_CODE_INVALID_ARGUMENT = 1,
     /// The configuration or a run's options; the message names the JSON path.
-    PTC_CODE_CONFIG = Code::Config as isize,
+    PTC_CODE_CONFIG = 2,
     /// This platform cannot run scripts, or lacks something that was required.
-    PTC_CODE_UNSUPPORTED = Code::Unsupported as isize,
+    PTC_CODE_UNSUPPORTED = 3,
     /// No usable Python interpreter.
-    PTC_CODE_INTERPRETER = Code::Interpreter as isize,
+    PTC_CODE_INTERPRETER = 4,
     /// The child process could not be started.
-    PTC_CODE_SPAWN = Code::Spawn as isize,
+    PTC_CODE_SPAWN = 5,
     /// The operating system refused a file, socket or thread.
-    PTC_CODE_IO = Code::Io as isize,
+    PTC_CODE_IO = 6,
     /// The call came at the wrong time: an answered call, a closed engine, a wait inside a callback.
-    PTC_CODE_STATE = Code::State as isize,
+    PTC_CODE_STATE = 7,
     /// A bug in ptc: a panic that was caught at its border.
-    PTC_CODE_PANIC = Code::Panic as isize,
+    PTC_CODE_PANIC = 8,
 }
 
 /// What an event is about, and what `ptc_event_data` gives for it.
@@ -46,18 +46,40 @@ pub enum ptc_code {
 #[derive(Debug, Clone, Copy)]
 pub enum ptc_event_kind {
     /// The script runs. Data: a JSON object with `pid`, `python`, `mode`, `cwd`.
-    PTC_EVENT_STARTED = EventKind::Started as isize,
+    PTC_EVENT_STARTED = 1,
     /// Bytes that the script wrote to stdout, cut anywhere.
-    PTC_EVENT_STDOUT = EventKind::Stdout as isize,
+    PTC_EVENT_STDOUT = 2,
     /// Bytes that the script wrote to stderr, cut anywhere.
-    PTC_EVENT_STDERR = EventKind::Stderr as isize,
+    PTC_EVENT_STDERR = 3,
     /// A tool call has begun (`ptc_event_call`). Data: a JSON object with `id`, `tool`, `args_preview`.
-    PTC_EVENT_CALL = EventKind::Call as isize,
+    PTC_EVENT_CALL = 4,
     /// A call has ended. Data: its entry in the result's `tool_calls`.
-    PTC_EVENT_CALL_END = EventKind::CallEnd as isize,
+    PTC_EVENT_CALL_END = 5,
     /// The run has ended; no event follows. Data: a JSON object with `status` and `duration_seconds`.
-    PTC_EVENT_END = EventKind::End as isize,
+    PTC_EVENT_END = 6,
 }
+
+// The header generator needs the numbers themselves; the compiler holds them against the Rust enums.
+const _: () = {
+    assert!(ptc_status::PTC_STATUS_SUCCESS as i32 == Status::Success as i32);
+    assert!(ptc_status::PTC_STATUS_ERROR as i32 == Status::Error as i32);
+    assert!(ptc_status::PTC_STATUS_TIMEOUT as i32 == Status::Timeout as i32);
+    assert!(ptc_status::PTC_STATUS_INTERRUPTED as i32 == Status::Interrupted as i32);
+    assert!(ptc_code::PTC_CODE_INVALID_ARGUMENT as i32 == Code::InvalidArgument as i32);
+    assert!(ptc_code::PTC_CODE_CONFIG as i32 == Code::Config as i32);
+    assert!(ptc_code::PTC_CODE_UNSUPPORTED as i32 == Code::Unsupported as i32);
+    assert!(ptc_code::PTC_CODE_INTERPRETER as i32 == Code::Interpreter as i32);
+    assert!(ptc_code::PTC_CODE_SPAWN as i32 == Code::Spawn as i32);
+    assert!(ptc_code::PTC_CODE_IO as i32 == Code::Io as i32);
+    assert!(ptc_code::PTC_CODE_STATE as i32 == Code::State as i32);
+    assert!(ptc_code::PTC_CODE_PANIC as i32 == Code::Panic as i32);
+    assert!(ptc_event_kind::PTC_EVENT_STARTED as i32 == EventKind::Started as i32);
+    assert!(ptc_event_kind::PTC_EVENT_STDOUT as i32 == EventKind::Stdout as i32);
+    assert!(ptc_event_kind::PTC_EVENT_STDERR as i32 == EventKind::Stderr as i32);
+    assert!(ptc_event_kind::PTC_EVENT_CALL as i32 == EventKind::Call as i32);
+    assert!(ptc_event_kind::PTC_EVENT_CALL_END as i32 == EventKind::CallEnd as i32);
+    assert!(ptc_event_kind::PTC_EVENT_END as i32 == EventKind::End as i32);
+};
 
 /// The version of this interface: it grows when something is added, and nothing is ever taken away or changed under the
 /// same number of the library's name.

@@ -79,6 +79,8 @@ pub(crate) enum Ending {
 #[derive(Debug)]
 pub(crate) struct Remains {
     pub ending: Ending,
+    /// What the system says of the leader, also of one that was stopped. `None`: there was none.
+    pub exit: Option<ExitStatus>,
     /// False: not a line of the script was executed.
     pub started: bool,
     pub duration: Duration,
@@ -119,6 +121,9 @@ pub(crate) struct Setting {
     /// `requested`, `applied`, `missing` as JSON.
     pub isolation: Option<String>,
 }
+
+/// What separates the two streams in the output of a script that did not succeed.
+const STDERR_LINE: &str = "--- stderr ---";
 
 impl Remains {
     pub(crate) fn into_outcome(self) -> Outcome {
@@ -169,10 +174,7 @@ impl Remains {
             return text;
         }
         if !self.stderr.text.trim().is_empty() {
-            // Before a script that never ran there is nothing to tell its errors from.
-            if self.started {
-                append_line(&mut text, "--- stderr ---");
-            }
+            append_line(&mut text, STDERR_LINE);
             append_line(&mut text, &self.stderr.text);
         }
         match &self.ending {
@@ -236,10 +238,10 @@ impl Remains {
         if let Some(hint) = hint {
             json.string("hint", hint);
         }
-        match &self.ending {
-            Ending::Exited(ExitStatus::Exited(code)) => drop(json.raw("exit_code", code)),
-            Ending::Exited(ExitStatus::Signaled(signal)) => drop(json.raw("signal", signal)),
-            _ => {}
+        match self.exit {
+            Some(ExitStatus::Exited(code)) => drop(json.raw("exit_code", code)),
+            Some(ExitStatus::Signaled(signal)) => drop(json.raw("signal", signal)),
+            Some(ExitStatus::Unknown) | None => {}
         }
         if self.started {
             self.streams_json(&mut json);
@@ -378,6 +380,11 @@ mod tests {
         };
         Remains {
             started: !matches!(ending, Ending::Failed { .. }),
+            exit: match ending {
+                Ending::Exited(status) => Some(status),
+                Ending::Failed { .. } => None,
+                _ => Some(ExitStatus::Signaled(15)),
+            },
             ending,
             duration: Duration::from_millis(1500),
             stdout: stream(stdout),
@@ -464,6 +471,7 @@ mod tests {
             outcome.output(),
             "A\nScript timed out after 0.5s and was killed."
         );
+        assert!(outcome.json().contains("\"signal\":15"));
         let outcome = remains(Ending::Cancelled { reason: None }, "A", "").into_outcome();
         assert_eq!(
             outcome.output(),
@@ -486,7 +494,7 @@ mod tests {
         let mut unparsed = remains(exited(1), "", "  File \"s\", line 1\nSyntaxError: bad\n");
         unparsed.started = false;
         let outcome = unparsed.into_outcome();
-        assert!(outcome.output().starts_with("  File"));
+        assert!(outcome.output().starts_with("--- stderr ---\n  File"));
         assert!(outcome.json().contains("\"error\":\"SyntaxError: bad\""));
     }
 }

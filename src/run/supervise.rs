@@ -77,6 +77,7 @@ fn not_started(run: &Inner, failure: Failure) -> Remains {
     };
     Remains {
         ending,
+        exit: None,
         started: false,
         duration: run.began.elapsed(),
         stdout: StreamText::default(),
@@ -254,6 +255,7 @@ impl<'a> Supervisor<'a> {
         }
         let limit = &self.run.plan.options.timeout.text;
         Remains {
+            exit: Some(status),
             ending: ending(self.run.stop_cause(), status, limit),
             started: !never_ran,
             duration: self.run.began.elapsed(),
