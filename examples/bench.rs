@@ -243,7 +243,8 @@ fn in_turns(
     mut reference: impl FnMut() -> f64,
 ) -> Pairs {
     // The first of each warms caches up and does not count.
-    (ours(), reference());
+    ours();
+    reference();
     let mut found = Pairs::default();
     for _ in 0..pairs {
         found.reference.push(reference());

@@ -132,8 +132,13 @@ mod tests {
         let barrier = Arc::new(std::sync::Barrier::new(5));
         for _ in 0..4 {
             let barrier = Arc::clone(&barrier);
-            crew.run("t", Box::new(move || drop(barrier.wait())))
-                .unwrap();
+            crew.run(
+                "t",
+                Box::new(move || {
+                    barrier.wait();
+                }),
+            )
+            .unwrap();
         }
         barrier.wait();
         crew.dismiss();

@@ -7,6 +7,8 @@
 
 #[cfg(all(target_os = "linux", not(ptc_portable)))]
 mod pidfd;
+#[cfg(test)]
+mod tests;
 mod wait;
 mod waiter;
 

@@ -15,6 +15,8 @@ mod launch;
 mod mask;
 mod region;
 mod start;
+#[cfg(test)]
+mod tests;
 
 #[cfg(all(target_os = "linux", not(ptc_portable)))]
 #[path = "ops_linux.rs"]
