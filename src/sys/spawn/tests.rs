@@ -140,11 +140,13 @@ fn signals_are_at_their_defaults_and_the_hosts_mask_stays_as_it_was() {
         let _without = deny(features);
         let (command, read) = command("/bin/grep", &["^Sig[BI]", "/proc/self/status"]);
         let (text, _) = output(command, read);
-        let masks: Vec<&str> = text
+        // The C library keeps 32 and 33 for itself and lets nobody set them.
+        let of_programs = |mask: &str| u64::from_str_radix(mask, 16).unwrap() & !(0b11 << 31);
+        let masks: Vec<u64> = text
             .lines()
-            .map(|l| l.split('\t').nth(1).unwrap())
+            .map(|line| of_programs(line.split('\t').nth(1).unwrap()))
             .collect();
-        assert_eq!(masks, ["0000000000000000"; 2], "{text}");
+        assert_eq!(masks, [0, 0], "{text}");
         assert_eq!(mask(), before);
     }
 }
