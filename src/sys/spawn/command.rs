@@ -205,7 +205,7 @@ fn limits(command: &Command) -> Vec<Limit> {
     limits
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(ptc_portable)))]
 fn tag_limit(tag: Tag) -> Option<Limit> {
     if denied(Feature::Tag) {
         return None;
@@ -218,7 +218,7 @@ fn tag_limit(tag: Tag) -> Option<Limit> {
 }
 
 /// No other system shows the limits of a foreign process.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(ptc_portable))))]
 fn tag_limit(_tag: Tag) -> Option<Limit> {
     None
 }
