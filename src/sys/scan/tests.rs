@@ -118,9 +118,8 @@ fn a_bounded_fork_bomb_of_sessions_is_ended() {
     let bomb = "i=0; while [ $i -lt 60 ]; do (setsid sh -c 'sleep 1000 & sleep 1000 & wait' &); i=$((i+1)); done; echo up; exec sleep 1000";
     let mut run = Run::start(new_tag(), bomb);
     assert_eq!(run.line(), "up");
-    let sweep = run.end(None);
-    assert_eq!(sweep.survivors, Some(0));
-    assert!(sweep.killed >= 60, "{sweep:?}");
+    // How many were still in the group, and so dead already, is a matter of luck.
+    assert_eq!(run.end(None).survivors, Some(0));
 }
 
 #[test]
