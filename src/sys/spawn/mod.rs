@@ -34,6 +34,8 @@ pub(crate) use command::{Command, Limit};
 pub(crate) use error::{SpawnError, Step};
 #[cfg(test)]
 pub(crate) use launch::{Fault, FaultKind};
+#[cfg(all(target_os = "linux", not(ptc_portable)))]
+pub(in crate::sys) use ops::check as check_raw;
 
 use crate::sys::child::{Child, Origin};
 use crate::sys::fd;
