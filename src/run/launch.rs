@@ -288,6 +288,7 @@ impl Launcher {
             ],
             envp: self.environment(run, stage, cwd, token, &leash)?,
             cwd: path_cstring(cwd)?,
+            stdin: None,
             stdout: child_stdout,
             stderr: child_stderr,
             leash: Some(leash),
