@@ -127,7 +127,12 @@ impl CommandTools {
         }
         match output.text.trim() {
             "" => Ok("null".into()),
-            _ => Ok(output.text),
+            // As a shell does it for $(command).
+            _ => Ok(output
+                .text
+                .strip_suffix('\n')
+                .unwrap_or(&output.text)
+                .to_string()),
         }
     }
 }
