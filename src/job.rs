@@ -8,7 +8,7 @@ use crate::sys::child::{Child, ExitStatus};
 use crate::sys::leash::Leash;
 use crate::sys::poll::{deadline_after, has_passed, poll, PollFd};
 use crate::sys::scan::{self, Tag};
-use crate::sys::spawn::{self, Command};
+use crate::sys::spawn::{self, Command, SpawnError};
 use crate::sys::{dir, fd, random};
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::OpenOptions;
@@ -88,6 +88,37 @@ pub(crate) struct Finished {
     pub(crate) end: End,
 }
 
+/// Why a job could not be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NotStarted {
+    pub(crate) message: String,
+    /// The host or the system lacks something just now; nothing is wrong with the program.
+    pub(crate) is_shortage: bool,
+}
+
+impl NotStarted {
+    fn new(message: String, errno: Option<i32>) -> Self {
+        use libc::{EAGAIN, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC};
+        let shortages = [EMFILE, ENFILE, EAGAIN, ENOMEM, ENOSPC, EDQUOT];
+        NotStarted {
+            message,
+            is_shortage: errno.is_some_and(|errno| shortages.contains(&errno)),
+        }
+    }
+}
+
+impl From<io::Error> for NotStarted {
+    fn from(error: io::Error) -> Self {
+        NotStarted::new(error.to_string(), error.raw_os_error())
+    }
+}
+
+impl From<SpawnError> for NotStarted {
+    fn from(error: SpawnError) -> Self {
+        NotStarted::new(error.message().to_string(), Some(error.errno()))
+    }
+}
+
 /// Ends all jobs that were given it, also those that begin later.
 #[derive(Debug, Clone)]
 pub(crate) struct Stop(Arc<(OwnedFd, OwnedFd)>);
@@ -113,16 +144,12 @@ impl Stop {
     }
 }
 
-/// Runs `job` to its end. An error says why it could not be started.
-pub(crate) fn run(job: Job, stop: Option<&Stop>) -> Result<Finished, String> {
-    let refused = |e: io::Error| e.to_string();
-    let (stdout, child_stdout) = fd::pipe().map_err(refused)?;
+/// Runs `job` to its end.
+pub(crate) fn run(job: Job, stop: Option<&Stop>) -> Result<Finished, NotStarted> {
+    let (stdout, child_stdout) = fd::pipe()?;
     let (stderr, child_stderr) = match job.merged {
-        true => (
-            None,
-            fd::dup_high(child_stdout.as_raw_fd()).map_err(refused)?,
-        ),
-        false => fd::pipe().map(|(r, w)| (Some(r), w)).map_err(refused)?,
+        true => (None, fd::dup_high(child_stdout.as_raw_fd())?),
+        false => fd::pipe().map(|(read, write)| (Some(read), write))?,
     };
     let mut command = Command::new(
         cstring(job.program.as_os_str())?,
@@ -137,21 +164,15 @@ pub(crate) fn run(job: Job, stop: Option<&Stop>) -> Result<Finished, String> {
         let pair = [name.as_bytes(), b"=", value.as_bytes()].concat();
         command.envp.push(cstring(OsStr::from_bytes(&pair))?);
     }
-    command.stdin = match &job.input {
-        Some(input) => {
-            Some(unnamed_file(input).map_err(|e| format!("cannot write its input: {e}"))?)
-        }
-        None => None,
-    };
+    command.stdin = job.input.as_deref().map(unnamed_file).transpose()?;
     command.tag = job.tag;
-    command.leash = Some(Leash::new().map_err(refused)?);
+    command.leash = Some(Leash::new()?);
     let streams = [
-        Stream::new(Some(stdout), job.keep.0).map_err(refused)?,
-        Stream::new(stderr, job.keep.1).map_err(refused)?,
+        Stream::new(Some(stdout), job.keep.0)?,
+        Stream::new(stderr, job.keep.1)?,
     ];
-    let child = spawn::spawn(command).map_err(|e| e.message().to_string())?;
     let watch = Watch {
-        child,
+        child: spawn::spawn(command)?,
         streams,
         stop_fd: stop.map_or(-1, Stop::fd),
         grace: job.grace,
@@ -297,9 +318,11 @@ fn unnamed_file_in(place: &Path, content: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-fn cstring(text: &OsStr) -> Result<CString, String> {
-    CString::new(text.as_bytes())
-        .map_err(|_| format!("{} contains a NUL byte", text.to_string_lossy()))
+fn cstring(text: &OsStr) -> io::Result<CString> {
+    CString::new(text.as_bytes()).map_err(|_| {
+        let message = format!("{} contains a NUL byte", text.to_string_lossy());
+        io::Error::new(io::ErrorKind::InvalidInput, message)
+    })
 }
 
 #[cfg(test)]
@@ -398,6 +421,7 @@ mod tests {
     #[test]
     fn a_program_that_is_missing_is_named() {
         let missing = run(Job::new("/no/such"), None).unwrap_err();
-        assert!(missing.contains("/no/such"), "{missing}");
+        assert!(missing.message.contains("/no/such"), "{missing:?}");
+        assert!(!missing.is_shortage);
     }
 }

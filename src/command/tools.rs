@@ -116,8 +116,8 @@ impl CommandTools {
         job.keep = (RESULT_BYTES, ERROR_BYTES);
         job.grace = GRACE;
         job.tag = Some(Tag::new(scan::engine_tag(), call.id()));
-        let finished =
-            job::run(job, Some(stop)).map_err(|e| format!("'{name}' cannot be run: {e}"))?;
+        let finished = job::run(job, Some(stop))
+            .map_err(|e| format!("'{name}' cannot be run: {}", e.message))?;
         let output = finished.stdout.finish(None);
         if finished.end != End::Exited(ExitStatus::Exited(0)) {
             return Err(failure(name, &finished));

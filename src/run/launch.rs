@@ -300,8 +300,11 @@ impl Launcher {
         };
         let child = spawn::spawn(command).map_err(|e| match e.step() {
             Step::Directory => NotSpawned::NoDirectory(e.message().to_string()),
-            _ => {
-                self.interpreters.forget(interpreter);
+            step => {
+                // Elsewhere it is not the interpreter's fault.
+                if step == Step::Exec {
+                    self.interpreters.forget(interpreter);
+                }
                 let executable = interpreter.executable.display();
                 format!("cannot start {executable}: {}", e.message()).into()
             }

@@ -71,11 +71,21 @@ static ptc_result *execute(ptc_engine *engine, const char *code, const char *opt
     return result;
 }
 
+#ifdef PTC_PORTABLE
+enum { PORTABLE = 1 };
+#else
+enum { PORTABLE = 0 };
+#endif
+
+/* Set in hosts that take exit statuses away. Plain POSIX has then no way to learn them, and the result says so. */
+static int statuses_are_lost;
+
 /* Runs `code`, which must end with this status and contain this text in its result. */
 static void expect(ptc_engine *engine, const char *code, const char *options, int status, const char *text) {
     ptc_result *result = execute(engine, code, options);
     const char *json = ptc_result_json(result, NULL);
-    CHECK(ptc_result_status(result) == status && strstr(json, text), "expected status %d with %s, got %s", status, text, json);
+    int is_lost = PORTABLE && statuses_are_lost && strstr(json, "its exit status is unknown");
+    CHECK(is_lost || (ptc_result_status(result) == status && strstr(json, text)), "expected status %d with %s, got %s", status, text, json);
     ptc_result_free(result);
 }
 
@@ -192,6 +202,7 @@ static void plain(void) { live(); }
 
 static void sigchld_ignored(void) {
     signal(SIGCHLD, SIG_IGN);
+    statuses_are_lost = 1;
     live();
 }
 
@@ -200,6 +211,7 @@ static void sigchld_no_zombies(void) {
     action.sa_handler = SIG_DFL;
     action.sa_flags = SA_NOCLDWAIT;
     sigaction(SIGCHLD, &action, NULL);
+    statuses_are_lost = 1;
     live();
 }
 
@@ -214,6 +226,7 @@ static void reaper(void) {
     Host before;
     look(&before);
     int stop = 0;
+    statuses_are_lost = 1;
     pthread_t thread;
     pthread_create(&thread, NULL, reap_everything, &stop);
     ptc_engine *engine = new_engine();
@@ -297,7 +310,8 @@ static void leaky_descriptors(void) {
     Host before;
     look(&before);
     ptc_engine *engine = new_engine();
-    expect(engine, "import os\nprint(sorted(os.listdir('/proc/self/fd')))", "", PTC_STATUS_SUCCESS, "['0', '1', '2', '3']");
+    expect(engine, "import os\nprint(sorted(os.listdir('/proc/self/fd')))", "", PTC_STATUS_SUCCESS,
+           PORTABLE ? "['0', '1', '2', '3', '4']" /* 3 is the leash that Python watches */ : "['0', '1', '2', '3']");
     work(engine);
     ptc_engine_free(engine);
     compare(&before);

@@ -22,6 +22,7 @@ pub fn compile(name: &str) -> PathBuf {
         ])
         .arg(&program)
         .arg(root.join(format!("tests/c/{name}.c")))
+        .args(cfg!(ptc_portable).then_some("-DPTC_PORTABLE"))
         .arg(format!("-I{}", root.join("include").display()))
         .arg(format!("-L{}", library.display()))
         .arg("-lptc")
