@@ -103,12 +103,12 @@ impl Ran {
         self.json["tool_calls"].as_array().map_or(&[], |c| c)
     }
 
-    /// The states of the calls in the ledger.
-    pub fn states(&self) -> Vec<&str> {
-        let state = |call: &Value| call["state"].as_str().map(str::len);
-        assert!(self.calls().iter().all(|call| state(call).is_some()));
-        let states = self.calls().iter().filter_map(|call| call["state"].as_str());
-        states.collect()
+    /// One member of every call in the ledger.
+    pub fn of_calls(&self, key: &str) -> Vec<&str> {
+        self.calls()
+            .iter()
+            .map(|call| call[key].as_str().expect("a string"))
+            .collect()
     }
 }
 
@@ -120,7 +120,9 @@ impl TempDir {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         // Without links on the way, so that it can be compared with what a script says of itself.
-        let parent = std::env::temp_dir().canonicalize().expect("a place for files");
+        let parent = std::env::temp_dir()
+            .canonicalize()
+            .expect("a place for files");
         let path = parent.join(format!("test-of-ptc-{}-{number}", std::process::id()));
         std::fs::create_dir(&path).expect("a new directory");
         TempDir(path)
@@ -162,4 +164,72 @@ impl Drop for TempDir {
 /// A path as a JSON string.
 pub fn quoted(path: impl AsRef<Path>) -> String {
     Value::from(path.as_ref().to_str().expect("a path of plain text")).to_string()
+}
+
+/// A tool `echo` that takes anything.
+pub const ECHO: &str = r#"{"name":"echo","description":"Gives its arguments back.","input_schema":{"type":"object",
+    "properties":{"value":{}}}}"#;
+
+/// Serves `echo`.
+pub fn echo(_tool: &str, args: &Value) -> Result<Value, String> {
+    Ok(args["value"].clone())
+}
+
+/// What a child of a test program is to run; the environment and directory are the child's own.
+#[derive(Default)]
+pub struct Job<'a> {
+    pub env: &'a [(&'a str, Option<&'a str>)],
+    pub cwd: Option<&'a Path>,
+    pub config: &'a str,
+    pub options: &'a str,
+    pub code: &'a str,
+}
+
+const JOB: &str = "TEST_JOB";
+
+impl Job<'_> {
+    /// Runs it in a child of this program, which has to have an ignored test of this name that calls [`serve_job`].
+    pub fn run(&self) -> Ran {
+        let dir = TempDir::new();
+        let job =
+            serde_json::json!({"config": self.config, "options": self.options, "code": self.code});
+        dir.write("job", job.to_string());
+        let program = std::env::current_exe().expect("the test program");
+        let mut command = std::process::Command::new(program);
+        command.args([
+            "--exact",
+            "child_with_an_environment_of_its_own",
+            "--ignored",
+        ]);
+        command.env(JOB, dir.path());
+        for (name, value) in self.env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        if let Some(cwd) = self.cwd {
+            command.current_dir(cwd);
+        }
+        let output = command.output().expect("the test program starts");
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stdout)
+        );
+        let json = serde_json::from_str(&dir.read("result")).expect("the result is JSON");
+        Ran { json }
+    }
+}
+
+/// The child's side of [`Job::run`]. Without a job, when all ignored tests are asked for, it does nothing.
+pub fn serve_job() {
+    let Some(dir) = std::env::var_os(JOB).map(PathBuf::from) else {
+        return;
+    };
+    let job: Value = serde_json::from_slice(&std::fs::read(dir.join("job")).unwrap()).unwrap();
+    let text = |key: &str| job[key].as_str().unwrap();
+    let engine = engine_with(text("config"), echo);
+    let ran = execute(&engine, text("options"), text("code"));
+    std::fs::write(dir.join("result"), ran.json.to_string()).unwrap();
 }
