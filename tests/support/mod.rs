@@ -180,6 +180,8 @@ pub fn echo(_tool: &str, args: &Value) -> Result<Value, String> {
 pub struct Job<'a> {
     pub env: &'a [(&'a str, Option<&'a str>)],
     pub cwd: Option<&'a Path>,
+    /// Removes its working directory before it runs anything.
+    pub loses_cwd: bool,
     pub config: &'a str,
     pub options: &'a str,
     pub code: &'a str,
@@ -191,8 +193,8 @@ impl Job<'_> {
     /// Runs it in a child of this program, which has to have an ignored test of this name that calls [`serve_job`].
     pub fn run(&self) -> Ran {
         let dir = TempDir::new();
-        let job =
-            serde_json::json!({"config": self.config, "options": self.options, "code": self.code});
+        let job = serde_json::json!({"config": self.config, "options": self.options, "code": self.code,
+            "loses_cwd": self.loses_cwd});
         dir.write("job", job.to_string());
         let program = std::env::current_exe().expect("the test program");
         let mut command = std::process::Command::new(program);
@@ -229,6 +231,9 @@ pub fn serve_job() {
     };
     let job: Value = serde_json::from_slice(&std::fs::read(dir.join("job")).unwrap()).unwrap();
     let text = |key: &str| job[key].as_str().unwrap();
+    if job["loses_cwd"] == true {
+        std::fs::remove_dir(std::env::current_dir().unwrap()).unwrap();
+    }
     let engine = engine_with(text("config"), echo);
     let ran = execute(&engine, text("options"), text("code"));
     std::fs::write(dir.join("result"), ran.json.to_string()).unwrap();
