@@ -67,13 +67,16 @@ const FORMATS: [(&str, Format); 4] = [
 
 /// How large a definition is and what it shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stats {
-    pub(crate) bytes: usize,
-    /// At four bytes each.
-    pub(crate) tokens: usize,
-    pub(crate) tools: usize,
-    /// How many tools have their signature in it; the others are only counted.
-    pub(crate) tools_shown: usize,
+#[non_exhaustive]
+pub struct DefinitionStats {
+    /// The size of the whole, in bytes.
+    pub bytes: usize,
+    /// What a model will count, about: four bytes each.
+    pub tokens: usize,
+    /// How many tools scripts can call.
+    pub tools: usize,
+    /// How many of them have their signature in it; the others are only counted.
+    pub tools_shown: usize,
 }
 
 /// The definition in `format`: `anthropic`, `openai` and `mcp` are JSON objects as those interfaces expect them,
@@ -87,11 +90,11 @@ pub(crate) fn definition(format: &str, context: &DefinitionContext) -> Result<St
 }
 
 /// The size of the definition in `format`.
-pub(crate) fn stats(format: &str, context: &DefinitionContext) -> Result<Stats> {
+pub(crate) fn stats(format: &str, context: &DefinitionContext) -> Result<DefinitionStats> {
     let format = parse_format(format)?;
     let (text, tools_shown) = description(context);
     let bytes = envelope(format, &text).len();
-    Ok(Stats {
+    Ok(DefinitionStats {
         bytes,
         tokens: bytes.div_ceil(4),
         tools: context.config.tools.len(),

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::crew::Crew;
-use crate::definition::{self, DefinitionContext};
+use crate::definition::{self, DefinitionContext, DefinitionStats};
 use crate::error::{Code, Error, Result};
 use crate::host::{Callbacks, Host};
 use crate::python::{self, Environ, Interpreters};
@@ -141,6 +141,14 @@ impl Engine {
     /// [`Code::InvalidArgument`] for another format.
     pub fn definition(&self, format: &str) -> Result<String> {
         self.own()?.definition(format)
+    }
+
+    /// How large that definition is, and how many tools it shows.
+    ///
+    /// # Errors
+    /// As [`Engine::definition`].
+    pub fn definition_stats(&self, format: &str) -> Result<DefinitionStats> {
+        definition::stats(format, &DefinitionContext::of(&self.own()?.config))
     }
 
     /// Cancels the runs and waits, at most `timeout` (`None`: without limit), until they have ended and no callback is

@@ -30,6 +30,7 @@ pub mod ffi;
 #[allow(unsafe_code)]
 mod sys;
 
+pub use definition::DefinitionStats;
 pub use engine::Engine;
 pub use error::{Code, Error, Result};
 pub use event::{Event, EventKind};

@@ -216,18 +216,6 @@ fn after_escape(text: &str) -> &str {
     }
 }
 
-/// The length of the longest prefix of `bytes` that is at most `limit` long and ends between characters.
-pub(crate) fn floor_char(bytes: &[u8], limit: usize) -> usize {
-    if limit >= bytes.len() {
-        return bytes.len();
-    }
-    (0..=limit.min(bytes.len()))
-        .rev()
-        .take(4)
-        .find(|&at| !is_continuation(bytes[at]))
-        .unwrap_or(limit)
-}
-
 /// The first place at or after `from` that is between characters.
 pub(crate) fn ceil_char(bytes: &[u8], from: usize) -> usize {
     (from..bytes.len())
@@ -300,8 +288,6 @@ mod tests {
     #[test]
     fn cuts_fall_between_characters() {
         let bytes = "a🎉b".as_bytes();
-        let floors: Vec<usize> = (0..=7).map(|n| floor_char(bytes, n)).collect();
-        assert_eq!(floors, [0, 1, 1, 1, 1, 5, 6, 6]);
         let ceils: Vec<usize> = (0..=6).map(|n| ceil_char(bytes, n)).collect();
         assert_eq!(ceils, [0, 1, 5, 5, 5, 5, 6]);
     }

@@ -335,7 +335,7 @@ fn isolation_is_a_level_or_an_object() {
         r#"{"level":"sandbox","memory_mb":512,"cpu_seconds":10,"processes":20,"file_mb":5,"open_files":64,
             "write":["/a","/b"],"read":["/usr"],"write_cwd":false,"network":true,"require":true}"#,
     );
-    let limits = Limits {
+    let limits = isolation::Limits {
         memory_mb: Some(512),
         cpu_seconds: Some(10),
         processes: Some(20),

@@ -85,17 +85,6 @@ def _import_apart(name):
 
 _importing = _thread.RLock()
 _loaded = {}
-try:
-    _socket = _std("_socket", True)
-except ImportError:
-    _socket = _std("socket")
-try:
-    _make_encoder = _std("_json", True).make_encoder
-    _make_scanner = _std("_json", True).make_scanner
-    _quote = _std("_json", True).encode_basestring_ascii
-except (ImportError, AttributeError):
-    _make_encoder = _make_scanner = None
-    _quote = _std("json").encoder.encode_basestring_ascii
 
 
 # ---- values ----
@@ -245,18 +234,38 @@ class _DecodingExactly(_Decoding):
     parse_int = staticmethod(_integer)
 
 
-if _make_encoder is not None:
-    _encode = _make_encoder(None, _convert, _quote, None, ":", ",", False, False, False)
-    _scan = _make_scanner(_Decoding)
-    _scan_exactly = _make_scanner(_DecodingExactly)
-else:
-    _decoder = _std("json").JSONDecoder
+def _first_number():
+    """The number of the first call, which loads what all of them need: the two C modules cost a script more than all else
+    that importing this module does."""
+    global _socket, _quote, _encode, _scan, _scan_exactly, _next_number
+    with _importing:
+        if _next_number is _first_number:
+            try:
+                _socket = _std("_socket", True)
+            except ImportError:
+                _socket = _std("socket")
+            try:
+                accelerator = _std("_json", True)
+                _quote = accelerator.encode_basestring_ascii
+                _encode = accelerator.make_encoder(None, _convert, _quote, None, ":", ",", False, False, False)
+                _scan = accelerator.make_scanner(_Decoding)
+                _scan_exactly = accelerator.make_scanner(_DecodingExactly)
+            except (ImportError, AttributeError):
+                json = _std("json")
+                _quote = json.encoder.encode_basestring_ascii
+                _encode = _encode_slowly
+                _scan = json.JSONDecoder(strict=False).scan_once
+                _scan_exactly = json.JSONDecoder(strict=False, parse_int=_integer).scan_once
+            # Last, since it tells other threads that all of this is there.
+            _next_number = _std("itertools", True).count(1).__next__
+    return _next_number()
 
-    def _encode(value, _level):
-        return _std("json").JSONEncoder(separators=(",", ":"), allow_nan=False, default=_convert).iterencode(value)
 
-    _scan = _decoder(strict=False).scan_once
-    _scan_exactly = _decoder(strict=False, parse_int=_integer).scan_once
+def _encode_slowly(value, _level):
+    return _std("json").JSONEncoder(separators=(",", ":"), allow_nan=False, default=_convert).iterencode(value)
+
+
+_next_number = _first_number
 
 
 def _request(tool, number, args):
@@ -308,7 +317,6 @@ def _value(tool, reply):
 # ---- connections: one for each call at a time, kept for the next, and never shared with a forked process ----
 
 _connections = {}
-_next_number = _std("itertools", True).count(1).__next__
 _getpid = _os.getpid
 
 

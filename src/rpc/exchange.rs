@@ -5,7 +5,7 @@
 
 use super::call::{self, Pending};
 use super::connection::Connection;
-use super::ledger::{CallState, Counts, Ledger, Record};
+use super::ledger::{CallState, Ledger, Record};
 use super::switchboard::Switchboard;
 use super::wire::{self, Request};
 use crate::sys::{fd, socket};
@@ -433,10 +433,6 @@ impl Exchange {
                 self.ended(&pending.record);
             }
         }
-    }
-
-    pub(crate) fn counts(&self) -> Counts {
-        self.state().ledger.counts()
     }
 
     /// Looks at the ledger.

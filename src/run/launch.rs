@@ -11,7 +11,7 @@ use crate::sys::child::Child;
 use crate::sys::confine::{Confine, Confinement};
 use crate::sys::leash::Leash;
 use crate::sys::scan::Tag;
-use crate::sys::spawn::{self, Command};
+use crate::sys::spawn::{self, Command, Step};
 use crate::sys::{fd, random};
 use crate::text::Redactor;
 use crate::tool::names::HELPERS;
@@ -66,16 +66,39 @@ struct Progress<'a> {
     notes: Vec<String>,
 }
 
+impl Progress<'_> {
+    fn note_other_directory(&mut self, problem: &str) {
+        self.notes.push(format!(
+            "{problem}; the script ran in a temporary directory instead."
+        ));
+    }
+}
+
+/// Why there is no child.
+enum NotSpawned {
+    /// The working directory cannot be entered.
+    NoDirectory(String),
+    Other(String),
+}
+
+impl From<String> for NotSpawned {
+    fn from(why: String) -> Self {
+        NotSpawned::Other(why)
+    }
+}
+
 impl Launcher {
-    pub(super) fn launch(&self, run: &Arc<Inner>) -> Result<Launched, Failure> {
+    pub(super) fn launch(&self, run: &Arc<Inner>) -> Result<Launched, Box<Failure>> {
         let mut progress = Progress {
             run,
             setting: self.setting(run),
             notes: Vec::new(),
         };
-        self.start(&mut progress).map_err(|message| Failure {
-            message,
-            setting: progress.setting,
+        self.start(&mut progress).map_err(|message| {
+            Box::new(Failure {
+                message,
+                setting: progress.setting,
+            })
         })
     }
 
@@ -104,14 +127,13 @@ impl Launcher {
         )
         .map_err(|e| format!("cannot make the staging directory: {e}"))?;
         let cwd = self.working_directory(progress, &stage);
-        progress.setting.cwd = Some(cwd.clone());
         // The output is made text in the same way, so that a secret of odd bytes is still found.
         let secrets = self.environ.scrubbed_secrets(&self.passthrough(run));
         let secrets = secrets.iter().map(|s| String::from_utf8_lossy(s).into());
         let redactor = Arc::new(Redactor::new(secrets.collect()));
         let token = random::hex128().map_err(|e| format!("cannot make a token: {e}"))?;
         let exchange = self.open_exchange(run, &stage, token.clone(), &redactor)?;
-        match self.spawn(progress, &interpreter, &stage, &cwd, &token) {
+        match self.spawn_somewhere(progress, &interpreter, &stage, cwd, &token) {
             Ok(spawned) => Ok(Launched {
                 child: spawned.child,
                 stdout: Some(spawned.stdout),
@@ -178,9 +200,7 @@ impl Launcher {
             Ok(dir) => format!("the working directory {} does not exist", dir.display()),
             Err(problem) => problem,
         };
-        progress.notes.push(format!(
-            "{problem}; the script ran in a temporary directory instead."
-        ));
+        progress.note_other_directory(&problem);
         staging
     }
 
@@ -220,6 +240,27 @@ impl Launcher {
             })
     }
 
+    /// Starts the script in `cwd`, or in the staging directory if that cannot be entered after all.
+    fn spawn_somewhere(
+        &self,
+        progress: &mut Progress<'_>,
+        interpreter: &Interpreter,
+        stage: &Stage,
+        cwd: PathBuf,
+        token: &str,
+    ) -> Result<Spawned, String> {
+        progress.setting.cwd = Some(cwd.clone());
+        match self.spawn(progress, interpreter, stage, &cwd, token) {
+            Err(NotSpawned::NoDirectory(why)) if cwd != stage.path() => {
+                progress.note_other_directory(&why);
+                let staging = stage.path().to_path_buf();
+                self.spawn_somewhere(progress, interpreter, stage, staging, token)
+            }
+            Err(NotSpawned::NoDirectory(why) | NotSpawned::Other(why)) => Err(why),
+            Ok(spawned) => Ok(spawned),
+        }
+    }
+
     fn spawn(
         &self,
         progress: &mut Progress<'_>,
@@ -227,7 +268,7 @@ impl Launcher {
         stage: &Stage,
         cwd: &Path,
         token: &str,
-    ) -> Result<Spawned, String> {
+    ) -> Result<Spawned, NotSpawned> {
         let run = progress.run;
         let pipe =
             || fd::pipe().map_err(|e| format!("cannot make a pipe for the script's output: {e}"));
@@ -256,13 +297,13 @@ impl Launcher {
             #[cfg(test)]
             fault: None,
         };
-        let child = spawn::spawn(command).map_err(|e| {
-            self.interpreters.forget(interpreter);
-            format!(
-                "cannot start {}: {}",
-                interpreter.executable.display(),
-                e.message()
-            )
+        let child = spawn::spawn(command).map_err(|e| match e.step() {
+            Step::Directory => NotSpawned::NoDirectory(e.message().to_string()),
+            _ => {
+                self.interpreters.forget(interpreter);
+                let executable = interpreter.executable.display();
+                format!("cannot start {executable}: {}", e.message()).into()
+            }
         })?;
         progress.setting.isolation = Some(isolation_report(&run.plan.config, child.confinement()));
         Ok(Spawned {

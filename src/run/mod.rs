@@ -23,7 +23,7 @@ use crate::event::{Event, EventKind, PullQueue, PushQueue};
 use crate::host::Callbacks;
 use crate::json::ObjectWriter;
 use crate::rpc::call::Pending;
-use crate::rpc::exchange::{Exchange, Observer};
+use crate::rpc::exchange::Observer;
 use crate::rpc::ledger::Record;
 use crate::rpc::switchboard::{Served, Switchboard};
 use crate::sys::poller::Generation;
@@ -34,7 +34,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 pub(crate) use launch::Launcher;
@@ -80,7 +80,6 @@ pub(crate) struct Inner {
     stop: Mutex<Option<StopCause>>,
     /// Wakes the supervisor: written by whoever stops the run, read by the supervisor's poll.
     wake: Wake,
-    exchange: OnceLock<Arc<Exchange>>,
     pulled: PullQueue,
     pushed: PushQueue,
     end: Mutex<Option<Arc<Outcome>>>,
@@ -134,7 +133,6 @@ impl Inner {
             began: Instant::now(),
             stop: Mutex::new(None),
             wake,
-            exchange: OnceLock::new(),
             pulled: PullQueue::default(),
             pushed: PushQueue::default(),
             end: Mutex::new(None),

@@ -64,7 +64,7 @@ pub(super) fn execute(run: &Arc<Inner>, launcher: &Launcher) -> Remains {
     }
     match launcher.launch(run) {
         Ok(launched) => Supervisor::new(run, launched, deadline).supervise(),
-        Err(failure) => not_started(run, failure),
+        Err(failure) => not_started(run, *failure),
     }
 }
 
@@ -169,8 +169,9 @@ impl<'a> Supervisor<'a> {
                     self.run.stop(StopCause::Timeout);
                 }
                 if self.run.stop_cause().is_some() {
-                    self.exchange().close();
+                    // The signal first: a script whose calls break off before it would report them as errors.
                     let _ = self.launched.child.terminate();
+                    self.exchange().close();
                     self.phase = Phase::Terminating {
                         kill_at: now.checked_add(self.run.plan.config.kill_grace.duration),
                     };

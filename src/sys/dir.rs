@@ -19,7 +19,7 @@ pub(crate) use sweep::sweep_stale;
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -140,11 +140,6 @@ impl Dir {
         &self.path
     }
 
-    /// The directory's own descriptor, which carries the lock.
-    pub(crate) fn fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
-    }
-
     /// Writes a new file with exactly this mode, whatever the umask. `name` may lead through subdirectories made with
     /// [`Dir::mkdir`]. A file that cannot be written whole is removed again; the error names its path.
     pub(crate) fn write_file(&self, name: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
@@ -191,15 +186,6 @@ impl Dir {
             open_private(folder, &leaf).map(drop)
         });
         made.map_err(|error| self.at("make directory", name, error))
-    }
-
-    /// Removes one file or a whole subdirectory, in the way of [`Dir::remove`].
-    pub(crate) fn remove_entry(&self, name: &str, budget: Duration) -> io::Result<()> {
-        let removed = self.locate(name).and_then(|(folder, leaf)| {
-            let folder = folder.as_ref().unwrap_or(&self.fd).as_fd();
-            remove::entry(folder, &leaf, budget)
-        });
-        removed.map_err(|error| self.at("remove", name, error))
     }
 
     /// Removes the directory and all that is in it. Nothing may write to it any more. What cannot be removed within

@@ -64,13 +64,6 @@ impl PollFd {
         self.0.fd
     }
 
-    /// Takes the descriptor out of later polls. Needed after an end or an error, which poll would report again and
-    /// again without a pause.
-    pub(crate) fn ignore(&mut self) {
-        self.0.fd = -1;
-        self.0.revents = 0;
-    }
-
     /// There is something to read, perhaps the end.
     pub(crate) fn is_readable(&self) -> bool {
         self.has(libc::POLLIN)
@@ -148,15 +141,12 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_writer_is_a_hangup_until_it_is_ignored() {
+    fn a_closed_writer_is_a_hangup() {
         let (reader, writer) = fd::pipe().unwrap();
         drop(writer);
         let mut fds = [PollFd::readable(reader.as_raw_fd())];
         assert_eq!(poll(&mut fds, None).unwrap(), 1);
         assert!(fds[0].is_hangup());
-        fds[0].ignore();
-        assert_eq!(fds[0].fd(), -1);
-        assert_eq!(poll(&mut fds, Some(Instant::now())).unwrap(), 0);
     }
 
     #[test]

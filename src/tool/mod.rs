@@ -43,9 +43,6 @@ pub(crate) struct ToolSpec {
     /// The name on the wire and for the host.
     pub(crate) name: String,
     pub(crate) description: String,
-    /// A JSON Schema of type object.
-    pub(crate) input_schema: Value,
-    pub(crate) output_schema: Option<Value>,
     /// Whether calls of it may overlap.
     pub(crate) parallel: bool,
     pub(crate) origin: Origin,
@@ -142,8 +139,6 @@ fn from_object(section: &Section, allow_mcp: bool) -> Result<ToolSpec> {
     Ok(ToolSpec {
         name: name.to_string(),
         description: description.unwrap_or_default().trim().to_string(),
-        input_schema,
-        output_schema,
         parallel: section.boolean("parallel")?.unwrap_or(true),
         origin,
         function,
@@ -162,8 +157,6 @@ fn from_standard(at: &str, tool: &Standard, origin: Origin) -> Result<ToolSpec> 
     Ok(ToolSpec {
         name: tool.name.to_string(),
         description: tool.description.to_string(),
-        input_schema,
-        output_schema,
         parallel: true,
         origin,
         function,

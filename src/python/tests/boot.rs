@@ -474,7 +474,7 @@ sys.stdout.write("once ")
 def child():
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     meet(2, "child")
-    meet(2, "never")
+    meet(2, f"never {os.getpid()}")
 def fork():
     global pid
     pid = os.fork()

@@ -55,7 +55,8 @@ pub(in crate::sys) struct Origin {
     pub(in crate::sys) tag: Option<Tag>,
     pub(in crate::sys) baseline: Baseline,
     pub(in crate::sys) confinement: Confinement,
-    pub(in crate::sys) leash: Option<Leash>,
+    /// Held for as long as the child, then closed.
+    pub(in crate::sys) _leash: Option<Leash>,
 }
 
 /// A pid with the way to learn of its end.
@@ -103,11 +104,6 @@ impl Child {
         self.watched().has_exited()
     }
 
-    /// How it ended; `None` while it runs. Leaves it unreaped.
-    pub(crate) fn status(&self) -> Option<ExitStatus> {
-        self.watched().status()
-    }
-
     /// Whether its zombie or itself still holds the pid, so that the number cannot be another's.
     pub(crate) fn is_unreaped(&self) -> bool {
         self.watched().is_unreaped()
@@ -134,11 +130,6 @@ impl Child {
     /// What confines it, as it reported before it became the program.
     pub(crate) fn confinement(&self) -> &Confinement {
         &self.origin.confinement
-    }
-
-    /// Whether its processes carry the tag that was asked for.
-    pub(crate) fn is_tagged(&self) -> bool {
-        self.origin.tag.is_some()
     }
 
     /// What [`crate::sys::scan::sweep`] is to look for. `marker` is a whole `NAME=value` of the child's environment.
@@ -232,14 +223,6 @@ impl Watched {
 
     fn exits_before(&self, deadline: Instant) -> bool {
         wait_readable(self.exit_fd(), Some(deadline))
-    }
-
-    fn status(&self) -> Option<ExitStatus> {
-        match &self.watch {
-            #[cfg(all(target_os = "linux", not(ptc_portable)))]
-            Watch::Pidfd(fd) => pidfd::status(fd),
-            Watch::Waiter(waiter) => waiter.status(),
-        }
     }
 
     fn is_unreaped(&self) -> bool {

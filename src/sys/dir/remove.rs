@@ -31,17 +31,6 @@ pub(super) fn tree(
     }
 }
 
-/// Removes one entry of `folder`, whatever it is. Already gone is fine.
-pub(super) fn entry(folder: BorrowedFd<'_>, name: &CStr, budget: Duration) -> io::Result<()> {
-    match unlink_any(folder, name) {
-        Err(error) if is_not_empty(&error) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        result => return result,
-    }
-    let dir = open_own_dir(folder, name)?;
-    tree(folder, name, dir.as_fd(), budget)
-}
-
 /// Opens a directory, not a link to one, and gives it back the permissions of its owner if that is what it lacks.
 pub(super) fn open_own_dir(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
     match open_at(folder, name, OPEN_DIR) {

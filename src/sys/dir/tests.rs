@@ -78,18 +78,6 @@ fn a_dropped_directory_is_gone() {
 }
 
 #[test]
-fn one_entry_can_be_removed() {
-    let dir = base();
-    dir.mkdir("run").unwrap();
-    dir.write_file("run/x", b"x", 0o600).unwrap();
-    dir.write_file("y", b"y", 0o600).unwrap();
-    for name in ["run", "y", "run"] {
-        dir.remove_entry(name, REMOVE_BUDGET).unwrap();
-    }
-    assert_eq!(entries(dir.path()), 0);
-}
-
-#[test]
 #[cfg(target_os = "linux")]
 fn the_umask_of_the_host_has_no_say() {
     unprivileged(|| {

@@ -224,7 +224,7 @@ fn tag_limit(_tag: Tag) -> Option<Limit> {
 }
 
 /// The calling process's own limit as (soft, hard).
-pub(crate) fn current_limit(resource: c_int) -> io::Result<(u64, u64)> {
+fn current_limit(resource: c_int) -> io::Result<(u64, u64)> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,

@@ -91,7 +91,7 @@ pub(super) extern "C" fn child_main(plan: *mut c_void) -> c_int {
     let plan = unsafe { &*plan.cast::<Plan>() };
     plan.memory_is_shared.store(true, Ordering::Relaxed);
     // SAFETY: the pointers in the plan are good for as long as the plan is.
-    let Err(failure) = (unsafe { become_program(plan) });
+    let Err(failure) = unsafe { become_program(plan) };
     ops::report(
         plan.report,
         [failure.step as i32, failure.errno, failure.detail],

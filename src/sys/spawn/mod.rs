@@ -30,7 +30,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-pub(crate) use command::{current_limit, Command, Limit};
+pub(crate) use command::{Command, Limit};
 pub(crate) use error::{SpawnError, Step};
 #[cfg(test)]
 pub(crate) use launch::{Fault, FaultKind};
@@ -81,7 +81,7 @@ pub(crate) fn spawn(command: Command) -> Result<Child, SpawnError> {
         tag: command.tag.filter(|_| tagged),
         baseline,
         confinement: command.confine.report(&region.shared().confine),
-        leash: command.leash.take(),
+        _leash: command.leash.take(),
     };
     Ok(child)
 }
