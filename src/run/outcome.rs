@@ -210,6 +210,7 @@ impl Remains {
     fn hint(&self, status: Status) -> Option<String> {
         let facts = hint::Facts {
             status,
+            started: self.started,
             stdout: &self.stdout.text,
             stderr: &self.stderr.text,
             setting: &self.setting,
