@@ -290,7 +290,7 @@ fn a_cancelled_run_keeps_its_output_and_says_why() {
 #[test]
 fn a_script_may_use_its_grace_and_is_killed_when_it_ignores_it() {
     let engine = engine(r#"{"code_execution":{"kill_grace":60}}"#);
-    let tidy = "import signal, sys\ndef bye(*_):\n    print('bye')\n    sys.exit(0)\nsignal.signal(signal.SIGTERM, bye)\n\
+    let tidy = "import os, signal, sys\ndef bye(*_):\n    os.write(1, b'bye\\n')\n    sys.exit(0)\nsignal.signal(signal.SIGTERM, bye)\n\
                 print('ready')\nwhile True: signal.pause()";
     let run = started(&engine, tidy);
     run.cancel(None);
@@ -806,22 +806,12 @@ fn a_thousand_refusals_end_the_run() {
     let code = "from hermes_tools import echo\nprint('A')\nwhile True: echo(value=1)";
     let ran = execute(&engine, "", code);
     assert_eq!(ran.status(), "error");
-    // The script may get another answer or two before its end reaches it.
-    let number = ran.error().split(' ').find_map(|word| word.parse().ok());
-    assert!(
-        (1000..1100).contains(&number.unwrap_or(0)),
-        "{}",
-        ran.error()
-    );
-    let notice = format!(
-        "The script was ended: {} of its tool calls were refused.",
-        number.unwrap_or(0)
-    );
+    let notice = "The script was ended: 1000 of its tool calls were refused.";
     assert_eq!(ran.error(), notice);
     assert_eq!(ran.output(), format!("A\n{notice}"));
     assert_eq!(ran.json["tool_calls_made"], 1);
     assert_eq!(ran.calls().len(), 200);
-    assert!(ran.json["tool_calls_omitted"].as_u64().unwrap() >= 801);
+    assert!(ran.json["tool_calls_omitted"] == 801);
 
     let fewer = "from hermes_tools import echo\nfor _ in range(1000): r = echo(value=1)\nprint('still here')";
     assert_eq!(execute(&engine, "", fewer).printed(), "still here\n");

@@ -167,6 +167,10 @@ fn config_scan_with_any_number_of_matches() {
 
 // ---- 3: research ----
 
+const LONG: &str =
+    "Newline-delimited JSON over a socket. Newline-delimited JSON over a socket. Newline-delimited JSON over a socket. \
+     Newline-delimited JSON over a socket. Newline-delimited JSON over a socket. Newline-delimited JSON over a socket.";
+
 fn sources() -> Vec<Page> {
     let page = |url, title, found_by, content| Page {
         url,
@@ -175,26 +179,56 @@ fn sources() -> Vec<Page> {
         content,
     };
     vec![
-        page("https://s.example/fork", "Fork servers", &["fork server"], Ok("A fork server imports once.")),
-        page("https://s.example/both", "Both", &["fork server", "landlock"], Ok("Processes — “isolated” and warm. 中文")),
-        page("https://s.example/gone", "Gone", &["fork server", "unix socket rpc"], Err("404")),
-        page("https://s.example/lock", "Landlock", &["landlock"], Ok("Landlock restricts ambient rights.")),
+        page(
+            "https://s.example/fork",
+            "Fork servers",
+            &["fork server"],
+            Ok("A fork server imports once."),
+        ),
+        page(
+            "https://s.example/both",
+            "Both",
+            &["fork server", "landlock"],
+            Ok("Processes — “isolated” and warm. 中文"),
+        ),
+        page(
+            "https://s.example/gone",
+            "Gone",
+            &["fork server", "unix socket rpc"],
+            Err("404"),
+        ),
+        page(
+            "https://s.example/lock",
+            "Landlock",
+            &["landlock"],
+            Ok("Landlock restricts ambient rights."),
+        ),
         page("https://s.example/empty", "Empty", &["landlock"], Ok("")),
-        page("https://s.example/rpc", "RPC", &["unix socket rpc"], Ok("Newline-delimited JSON over a socket. Newline-delimited JSON over a socket. Newline-delimited JSON over a socket. Newline-delimited JSON over a socket. Newline-delimited JSON over a socket. Newline-delimited JSON over a socket.")),
-        page("https://s.example/fork2", "Over the limit", &["fork server"], Ok("Never extracted.")),
+        page(
+            "https://s.example/rpc",
+            "RPC",
+            &["unix socket rpc"],
+            Ok(LONG),
+        ),
+        page(
+            "https://s.example/fork2",
+            "Over the limit",
+            &["fork server"],
+            Ok("Never extracted."),
+        ),
     ]
 }
 
 #[test]
 fn research() {
     let dir = TempDir::new();
-    let rpc = "Newline-delimited JSON over a socket. ".repeat(6)[..200].to_string();
+    let rpc = &LONG[..200];
     let page = |topic: &str, title: &str, url: &str, excerpt: &str| json!({"topic": topic, "title": title, "url": format!("https://s.example/{url}"), "excerpt": excerpt});
     let expected = json!({"pages": [
         page("fork server", "Fork servers", "fork", "A fork server imports once."),
         page("fork server", "Both", "both", "Processes — “isolated” and warm. 中文"),
         page("landlock", "Landlock", "lock", "Landlock restricts ambient rights."),
-        page("unix socket rpc", "RPC", "rpc", &rpc),
+        page("unix socket rpc", "RPC", "rpc", rpc),
     ], "failed": 2});
     for (threads, mode) in WAYS {
         let ran = in_mode(&host_of(&dir, sources(), threads), mode, RESEARCH);

@@ -5,6 +5,7 @@
 
 use serde_json::{json, Value};
 use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -135,7 +136,8 @@ impl Tools {
             .arg("-c")
             .arg(format!("exec 2>&1\n{command}"))
             .stdin(Stdio::null())
-            .stdout(Stdio::piped());
+            .stdout(Stdio::piped())
+            .process_group(0);
         shell.current_dir(
             args["workdir"]
                 .as_str()
@@ -162,9 +164,11 @@ impl Tools {
                 )
             }
             Err(_) => {
-                child
-                    .kill()
-                    .and_then(|()| child.wait())
+                // The shell has children, which would live on and hold its output open.
+                let group = format!("kill -9 -{}", child.id());
+                let killed = Command::new("sh").args(["-c", &group]).status();
+                killed
+                    .and_then(|_| child.wait())
                     .map_err(|e| e.to_string())?;
                 Ok(
                     json!({"output": "", "exit_code": 124, "error": format!("timed out after {}s", limit.as_secs_f64())}),
