@@ -202,6 +202,8 @@ impl Inner {
             // A parent that cannot be looked at has nothing of ours that could be removed.
             let _ = dir::sweep_stale(parent, STAGE_PREFIX, SWEEP_BUDGET);
         }
+        // Nobody has promised more than to try: what is left may be another user's.
+        let _ = scan::sweep_orphans(sys::poll::deadline_after(SWEEP_BUDGET));
         let module_source = python::module_source(&config);
         let serving =
             Serving::new(&host).map_err(|e| io_error("make a descriptor for tool calls", e))?;

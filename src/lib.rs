@@ -2,6 +2,8 @@
 //! host's callback, and hands back only what the script printed.
 #![deny(unsafe_code)]
 
+#[cfg(unix)]
+mod capture;
 mod config;
 #[cfg(unix)]
 mod crew;
@@ -13,6 +15,8 @@ mod error;
 mod event;
 #[cfg(unix)]
 mod host;
+#[cfg(unix)]
+mod job;
 mod json;
 mod panic;
 #[cfg(unix)]

@@ -8,14 +8,13 @@
 use super::environ::Environ;
 use super::BOOT;
 use crate::error::{Code, Error, Result};
+use crate::job::{self, End, Finished, Job};
 use crate::json::{self, Value};
-use crate::sys::capture::{capture, Captured, Failure};
 use crate::sys::child::ExitStatus;
 use crate::sys::dir::{self, Dir};
 use std::collections::HashMap;
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -367,46 +366,39 @@ fn probe_in(
     modules: [&str; 2],
     deadline: Duration,
 ) -> std::result::Result<String, String> {
-    let mut args = ["-E", "-S", "-s", "-B", "-c", PROBE].map(cstring).to_vec();
+    let mut job = Job::new(executable);
+    job.args = ["-E", "-S", "-s", "-B", "-c", PROBE]
+        .map(OsString::from)
+        .to_vec();
     for (name, source) in ["boot.py", "module.py"].into_iter().zip(modules) {
         dir.write_file(name, source.as_bytes(), 0o600)
             .map_err(|e| format!("cannot be probed: {e}"))?;
-        args.push(cstring(dir.path().join(name)));
+        job.args.push(dir.path().join(name).into());
     }
-    let envp = environment.iter().map(|(name, value)| {
-        let mut pair = name.clone();
-        pair.push("=");
-        pair.push(value);
-        cstring(pair)
-    });
-    let args = args.into_iter().collect::<Option<Vec<_>>>();
-    let envp = envp.collect::<Option<Vec<_>>>();
-    let (Some(program), Some(args), Some(envp)) = (cstring(executable), args, envp) else {
-        return Err("cannot be probed: a NUL byte in its path or in the environment".to_string());
-    };
-    match capture(program, args, envp, PROBE_OUTPUT, deadline) {
-        Ok(captured) if captured.stdout.trim_ascii().is_empty() => Err(complaint(&captured)),
-        Ok(captured) => Ok(String::from_utf8_lossy(&captured.stdout).into_owned()),
-        Err(Failure::NotStarted(why)) => Err(format!("does not start: {why}")),
-        Err(Failure::TooSlow) => Err("did not answer in time".to_string()),
-        Err(Failure::TooMuch) => Err("does not answer like a Python".to_string()),
+    job.env = environment.to_vec();
+    job.keep = (PROBE_OUTPUT, SHOWN_COMPLAINT * 4);
+    job.timeout = Some(deadline);
+    let finished = job::run(job, None).map_err(|why| format!("does not start: {why}"))?;
+    if finished.end == End::TimedOut {
+        return Err("did not answer in time".to_string());
+    }
+    let answer = finished.stdout.finish(None);
+    match answer.text.trim().is_empty() {
+        true => Err(complaint(&finished)),
+        false => Ok(answer.text),
     }
 }
 
-fn cstring(text: impl Into<OsString>) -> Option<CString> {
-    CString::new(text.into().into_vec()).ok()
-}
-
-fn complaint(captured: &Captured) -> String {
-    let stderr = String::from_utf8_lossy(&captured.stderr);
+fn complaint(finished: &Finished) -> String {
+    let stderr = finished.stderr.finish(None).text;
     if let Some(last) = stderr.trim().lines().next_back() {
         let last: String = last.chars().take(SHOWN_COMPLAINT).collect();
         return format!("does not run: {last}");
     }
-    let end = match captured.status {
-        ExitStatus::Exited(code) => format!("with exit code {code}"),
-        ExitStatus::Signaled(signal) => format!("by signal {signal}"),
-        ExitStatus::Unknown => "in an unknown way".to_string(),
+    let end = match finished.end {
+        End::Exited(ExitStatus::Exited(code)) => format!("with exit code {code}"),
+        End::Exited(ExitStatus::Signaled(signal)) => format!("by signal {signal}"),
+        _ => "in an unknown way".to_string(),
     };
     format!("does not run: it ended {end}, without a word")
 }

@@ -288,12 +288,13 @@ impl Launcher {
             ],
             envp: self.environment(run, stage, cwd, token, &leash)?,
             cwd: path_cstring(cwd)?,
+            stdin: None,
             stdout: child_stdout,
             stderr: child_stderr,
             leash: Some(leash),
             tag: Some(Tag::new(self.engine_tag, run.id)),
             limits: Vec::new(),
-            confine: confine_for(&run.plan.config),
+            confine: confine_for(&run.plan.config)?,
             #[cfg(test)]
             fault: None,
         };
@@ -391,22 +392,35 @@ impl Launcher {
     }
 }
 
-fn confine_for(config: &Config) -> Confine {
-    match config.isolation.level {
+/// What the configuration asks for; an error where it requires what cannot be had.
+fn confine_for(config: &Config) -> Result<Confine, String> {
+    let isolation = &config.isolation;
+    let confine = match isolation.level {
         IsolationLevel::None => Confine::none(),
         // The sandbox's own rules are not built yet: the report says so.
-        IsolationLevel::Guard | IsolationLevel::Sandbox => Confine::guard(),
+        IsolationLevel::Guard | IsolationLevel::Sandbox => Confine::guard(isolation.require),
+    };
+    let mut missing = confine.known_missing().to_vec();
+    missing.extend(sandbox_gap(config));
+    if isolation.require && !missing.is_empty() {
+        let missing = missing.join("; ");
+        return Err(format!(
+            "isolation is required and cannot be had here: {missing}"
+        ));
     }
+    Ok(confine)
+}
+
+fn sandbox_gap(config: &Config) -> Option<String> {
+    let wanted = config.isolation.level == IsolationLevel::Sandbox;
+    wanted.then(|| "sandbox: file rules, network and limits are not in this version of ptc".into())
 }
 
 /// The result's `isolation`: what was asked, what was done, what could not be.
 fn isolation_report(config: &Config, confinement: &Confinement) -> String {
     let level = config.isolation.level;
     let mut missing = confinement.missing.clone();
-    if level == IsolationLevel::Sandbox {
-        missing
-            .push("sandbox: file rules, network and limits are not in this version of ptc".into());
-    }
+    missing.extend(sandbox_gap(config));
     let mut report = json::ObjectWriter::default();
     report
         .string("requested", level.name())

@@ -7,7 +7,7 @@
 //! | `stage.rs` | the private directory with script, module and socket |
 //! | `launch.rs` | interpreter, environment and working directory; the child is made |
 //! | `supervise.rs` | the poll loop: output, exit, deadline, cancel, kill |
-//! | `output.rs` | bounded capture of what is written |
+//! | `output.rs` | what is written, kept and spilled |
 //! | `outcome.rs`, `hint.rs` | the result in words and as JSON |
 
 mod hint;

@@ -11,8 +11,9 @@
 
 use super::launch::{Failure, Launched, Launcher};
 use super::outcome::{Calls, Ending, Remains, Stream as StreamText};
-use super::output::{Capture, Recorder, Spill};
+use super::output::{Recorder, Spill};
 use super::{Inner, StopCause};
+use crate::capture::Capture;
 use crate::event::{Event, EventKind};
 use crate::json::{self, ObjectWriter};
 use crate::rpc::exchange::Exchange;

@@ -6,8 +6,6 @@
 //! Systems that are not Unix get nothing but [`supported`].
 
 #[cfg(unix)]
-pub(crate) mod capture;
-#[cfg(unix)]
 pub(crate) mod child;
 #[cfg(unix)]
 pub(crate) mod confine;

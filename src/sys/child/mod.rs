@@ -6,7 +6,7 @@
 //! same, and its status taken from where it still can be had, or [`ExitStatus::Unknown`].
 
 #[cfg(all(target_os = "linux", not(ptc_portable)))]
-mod pidfd;
+pub(in crate::sys) mod pidfd;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -21,7 +21,7 @@ use crate::sys::confine::Confinement;
 use crate::sys::fd::check;
 use crate::sys::leash::Leash;
 use crate::sys::poll::wait_readable;
-use crate::sys::scan::{Baseline, Tag, Target};
+use crate::sys::scan::{Tag, Target};
 use waiter::Waiter;
 
 /// How long an end that SIGKILL has made certain may take before it is taken to hang in the kernel.
@@ -53,7 +53,6 @@ pub(crate) struct Child {
 #[derive(Debug, Default)]
 pub(in crate::sys) struct Origin {
     pub(in crate::sys) tag: Option<Tag>,
-    pub(in crate::sys) baseline: Baseline,
     pub(in crate::sys) confinement: Confinement,
     /// Held for as long as the child, then closed.
     pub(in crate::sys) _leash: Option<Leash>,
@@ -138,7 +137,6 @@ impl Child {
             leader: self.pid(),
             tag: self.origin.tag,
             marker,
-            baseline: self.origin.baseline,
             leader_is_unreaped: self.is_unreaped(),
         }
     }

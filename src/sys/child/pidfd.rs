@@ -86,7 +86,7 @@ pub(super) fn is_unsupported(error: &io::Error) -> bool {
     )
 }
 
-pub(super) fn signal_group(fd: &OwnedFd, signal: i32) -> io::Result<()> {
+pub(in crate::sys) fn signal_group(fd: &OwnedFd, signal: i32) -> io::Result<()> {
     if denied(Feature::PidfdGroup) {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }

@@ -24,7 +24,7 @@ const OOM_SCORE_ABOVE_HOST: i32 = 500;
 
 /// A program to start in a session of its own, with nothing of the host's but what is named here.
 ///
-/// The child gets default signal dispositions, an empty mask, `/dev/null` as standard input, no other descriptor, no
+/// The child gets default signal dispositions, an empty mask, no descriptor but its three streams, no
 /// core dumps, and at most 1024 open files unless `limits` say otherwise. The umask is the host's.
 pub(crate) struct Command {
     /// Absolute path of the program.
@@ -35,6 +35,8 @@ pub(crate) struct Command {
     pub(crate) envp: Vec<CString>,
     /// Working directory, absolute.
     pub(crate) cwd: CString,
+    /// Becomes the child's standard input; `None`: `/dev/null`.
+    pub(crate) stdin: Option<OwnedFd>,
     /// Becomes the child's standard output; closed in the host.
     pub(crate) stdout: OwnedFd,
     /// Becomes the child's standard error; closed in the host.
@@ -91,6 +93,7 @@ impl Command {
             program,
             envp: Vec::new(),
             cwd,
+            stdin: None,
             stdout,
             stderr,
             leash: None,
@@ -105,6 +108,10 @@ impl Command {
     /// Moves the descriptors out of the way of the child's own 0, 1, 2 and 3.
     pub(super) fn with_high_descriptors(mut self) -> Result<Command, SpawnError> {
         let high = |fd| fd::moved_high(fd).map_err(|e| SpawnError::os(Step::Descriptors, &e));
+        self.stdin = match self.stdin {
+            Some(fd) => Some(high(fd)?),
+            None => Some(fd::dev_null().map_err(|e| SpawnError::os(Step::DevNull, &e))?),
+        };
         self.stdout = high(self.stdout)?;
         self.stderr = high(self.stderr)?;
         Ok(self)
@@ -122,8 +129,6 @@ pub(super) struct Prepared<'a> {
     close_bound: c_int,
     report: &'a OwnedFd,
     region: &'a Region,
-    /// Kept open for the child to copy.
-    _stdin: OwnedFd,
 }
 
 impl<'a> Prepared<'a> {
@@ -132,13 +137,13 @@ impl<'a> Prepared<'a> {
         report: &'a OwnedFd,
         region: &'a Region,
     ) -> Result<Self, SpawnError> {
-        let stdin = fd::dev_null().map_err(|e| SpawnError::os(Step::DevNull, &e))?;
-        let standard = [&stdin, &command.stdout, &command.stderr];
-        let mut streams: Vec<(RawFd, RawFd)> = standard
-            .map(AsRawFd::as_raw_fd)
-            .into_iter()
-            .zip(0..)
-            .collect();
+        let standard = [
+            command.stdin.as_ref(),
+            Some(&command.stdout),
+            Some(&command.stderr),
+        ];
+        let fds = standard.into_iter().flatten().map(AsRawFd::as_raw_fd);
+        let mut streams: Vec<(RawFd, RawFd)> = fds.zip(0..).collect();
         let inherited = command.leash.as_ref().and_then(|leash| leash.inherited());
         streams.extend(inherited.map(|fd| (fd, 3)));
         Ok(Prepared {
@@ -151,7 +156,6 @@ impl<'a> Prepared<'a> {
             close_bound: close_bound(),
             report,
             region,
-            _stdin: stdin,
         })
     }
 
@@ -205,7 +209,7 @@ fn limits(command: &Command) -> Vec<Limit> {
     limits
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(ptc_portable)))]
 fn tag_limit(tag: Tag) -> Option<Limit> {
     if denied(Feature::Tag) {
         return None;
@@ -218,7 +222,7 @@ fn tag_limit(tag: Tag) -> Option<Limit> {
 }
 
 /// No other system shows the limits of a foreign process.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(ptc_portable))))]
 fn tag_limit(_tag: Tag) -> Option<Limit> {
     None
 }

@@ -34,11 +34,12 @@ pub(crate) use command::{Command, Limit};
 pub(crate) use error::{SpawnError, Step};
 #[cfg(test)]
 pub(crate) use launch::{Fault, FaultKind};
+#[cfg(all(target_os = "linux", not(ptc_portable)))]
+pub(in crate::sys) use ops::check as check_raw;
 
 use crate::sys::child::{Child, Origin};
 use crate::sys::fd;
 use crate::sys::poll::{poll, wait_readable, PollFd};
-use crate::sys::scan::Baseline;
 use command::Prepared;
 use launch::Shared;
 use region::Region;
@@ -56,7 +57,6 @@ pub(crate) fn spawn(command: Command) -> Result<Child, SpawnError> {
     let region = Region::new().map_err(|e| SpawnError::os(Step::Memory, &e))?;
     let (report, report_write) =
         report_pipe().map_err(|e| SpawnError::os(Step::Descriptors, &e))?;
-    let baseline = Baseline::take();
 
     let prepared = Prepared::new(&command, &report_write, &region)?;
     let plan = prepared.plan();
@@ -79,7 +79,6 @@ pub(crate) fn spawn(command: Command) -> Result<Child, SpawnError> {
     let tagged = region.shared().tagged.load(Ordering::Relaxed);
     child.origin = Origin {
         tag: command.tag.filter(|_| tagged),
-        baseline,
         confinement: command.confine.report(&region.shared().confine),
         _leash: command.leash.take(),
     };

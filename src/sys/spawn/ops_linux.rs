@@ -11,7 +11,8 @@ use super::Errno;
 const SIGSET_BYTES: usize = 8;
 const HIGHEST_SIGNAL: c_int = 64;
 
-fn check(returned: c_long) -> Result<(), Errno> {
+/// Turns the -1 of a raw call into the error number, without touching anything but `errno`.
+pub(in crate::sys) fn check(returned: c_long) -> Result<(), Errno> {
     if returned == -1 {
         Err(errno())
     } else {
