@@ -347,7 +347,7 @@ fn without_grace_the_kill_comes_at_once() {
         "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: signal.pause()",
     );
     assert_eq!(ran.error(), "Script timed out after 1s and was killed.");
-    assert_eq!(ran.json["survivors"], 0);
+    ran.assert_nothing_survived();
 }
 
 #[test]

@@ -320,7 +320,7 @@ fn multiprocessing_works_with_every_start_method() {
         let ran = execute(&engine, "", &code);
         assert_eq!(ran.printed(), "[0, 2, 4, 6, 8, 10]\nparent\n", "{method}");
         assert_eq!(ran.json["tool_calls_made"], 7, "{method}");
-        assert_eq!(ran.json["survivors"], 0, "{method}");
+        ran.assert_nothing_survived();
     }
     let ran = execute(
         &engine,

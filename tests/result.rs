@@ -50,7 +50,7 @@ fn success_is_stdout_alone() {
     );
     assert_eq!(ran.json["stdout_truncated"], false);
     assert_eq!(ran.json["stderr_truncated"], false);
-    assert_eq!(ran.json["survivors"], 0);
+    ran.assert_nothing_survived();
     assert_eq!(ran.json["mode"], "project");
     assert_eq!(
         ran.text("cwd"),
@@ -241,7 +241,7 @@ fn output_before_a_timeout_is_kept() {
         ran.output(),
         "A\nno line end\n--- stderr ---\nE\nScript timed out after 4s and was killed."
     );
-    assert_eq!(ran.json["survivors"], 0);
+    ran.assert_nothing_survived();
     assert_eq!(ran.json["signal"], 15);
     assert!(ran.json["duration_seconds"].as_f64().unwrap() >= 4.0);
 }
@@ -281,7 +281,7 @@ fn a_cancelled_run_keeps_its_output_and_says_why() {
         let ran = wait(&run);
         assert_eq!((ran.status(), ran.error()), ("interrupted", notice));
         assert_eq!(ran.output(), format!("ready\n{notice}"));
-        assert_eq!(ran.json["survivors"], 0);
+        ran.assert_nothing_survived();
         run.cancel(Some("and it has ended"));
         assert_eq!(wait(&run).json, ran.json);
     }
@@ -951,7 +951,7 @@ fn a_process_that_is_left_behind_delays_nothing_and_loses_nothing() {
                 p.stderr.read(1)\nprint('A')";
     let ran = plain(code);
     assert_eq!(ran.printed(), "B\nA\n");
-    assert_eq!(ran.json["survivors"], 0);
+    ran.assert_nothing_survived();
     assert!(ran.json["duration_seconds"].as_f64().unwrap() < 300.0);
 }
 

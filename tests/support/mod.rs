@@ -103,6 +103,17 @@ impl Ran {
         self.json["tool_calls"].as_array().map_or(&[], |c| c)
     }
 
+    /// No process of the run is left, as far as this system lets anybody look.
+    pub fn assert_nothing_survived(&self) {
+        let can_look = cfg!(all(target_os = "linux", not(ptc_portable)));
+        let survivors = &self.json["survivors"];
+        assert!(
+            *survivors == 0 || survivors.is_null() && !can_look,
+            "{:#}",
+            self.json
+        );
+    }
+
     /// One member of every call in the ledger.
     pub fn of_calls(&self, key: &str) -> Vec<&str> {
         self.calls()
