@@ -4,6 +4,9 @@
 
 #[cfg(unix)]
 mod capture;
+#[cfg(unix)]
+#[doc(hidden)]
+pub mod command;
 mod config;
 #[cfg(unix)]
 mod crew;

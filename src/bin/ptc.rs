@@ -1,2 +1,5 @@
-//! The command.
-fn main() {}
+//! The command `ptc`: see `ptc --help`.
+
+fn main() -> std::process::ExitCode {
+    ptc::command::main()
+}

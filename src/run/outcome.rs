@@ -40,6 +40,9 @@ impl Status {
 pub struct Outcome {
     status: Status,
     output: String,
+    error: Option<String>,
+    hint: Option<String>,
+    is_exit: bool,
     json: String,
 }
 
@@ -52,6 +55,22 @@ impl Outcome {
     /// What the model should see: the script's output and, where it did not succeed, why.
     pub fn output(&self) -> &str {
         &self.output
+    }
+
+    /// What went wrong, in one line: the last one of the traceback, or why the script was stopped or never started.
+    /// `None` on success.
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    /// One sentence for the model on a mistake that is known.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Whether the script ended by itself, with an exit code.
+    pub(crate) fn is_exit(&self) -> bool {
+        self.is_exit
     }
 
     /// The whole result as a JSON object.
@@ -135,6 +154,9 @@ impl Remains {
         Outcome {
             status,
             output,
+            is_exit: matches!(self.ending, Ending::Exited(ExitStatus::Exited(_))),
+            error,
+            hint,
             json,
         }
     }

@@ -18,6 +18,8 @@ pub(crate) mod feature;
 #[cfg(unix)]
 pub(crate) mod host;
 #[cfg(unix)]
+pub(crate) mod interrupt;
+#[cfg(unix)]
 pub(crate) mod leash;
 #[cfg(unix)]
 pub(crate) mod poll;

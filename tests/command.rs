@@ -1,0 +1,351 @@
+//! The command `ptc`, from outside: exit statuses, streams, tools, signals.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+fn ptc(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ptc"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// Runs `code` as standard input.
+fn run(code: &str, args: &[&str]) -> Output {
+    let mut child = start(code, args);
+    drop(child.stdin.take());
+    child.wait_with_output().unwrap()
+}
+
+/// As [`run`], going on while it runs.
+fn start(code: &str, args: &[&str]) -> Child {
+    let mut all = vec!["run", "-"];
+    all.extend(args);
+    let mut child = ptc(&all)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(code.as_bytes())
+        .unwrap();
+    child
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A directory for one test, gone at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static COUNTER: AtomicU32 = AtomicU32::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("ptc-command-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Folder(path.canonicalize().unwrap())
+    }
+
+    fn write(&self, name: &str, content: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn success_prints_the_output_and_nothing_else() {
+    let folder = Folder::new();
+    let script = folder.write(
+        "s.py",
+        "import sys\nprint('out')\nprint('err', file=sys.stderr)\n",
+    );
+    let output = ptc(&["run", &script]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(
+        (text(&output.stdout), text(&output.stderr)),
+        ("out\n", "err\n")
+    );
+}
+
+#[test]
+fn a_failed_script_shows_its_own_traceback_and_no_more() {
+    let output = run("print('before')\n1/0\n", &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), "before\n");
+    assert!(text(&output.stderr).ends_with("ZeroDivisionError: division by zero\n"));
+    assert_eq!(run("import sys; sys.exit(3)", &[]).status.code(), Some(1));
+    assert_eq!(run("x = = 1", &[]).status.code(), Some(1));
+}
+
+#[test]
+fn a_script_that_cannot_be_started_says_why() {
+    let output = run("print(1)", &["--python", "/no/such/python"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("/no/such/python"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn a_timeout_keeps_the_output_and_has_its_own_status() {
+    // Long enough for a busy machine to get to the first line.
+    let code = "print('kept')\nimport time\ntime.sleep(1000)\n";
+    let output = run(code, &["--timeout=4"]);
+    assert_eq!(output.status.code(), Some(124));
+    assert_eq!(text(&output.stdout), "kept\n");
+    let notice = "ptc: Script timed out after 4s and was killed.\n";
+    assert_eq!(text(&output.stderr), notice);
+}
+
+#[test]
+fn an_interrupt_cancels_and_keeps_the_output() {
+    for signal in ["-INT", "-TERM"] {
+        let mut child = start("print('ready')\nimport time\ntime.sleep(1000)\n", &[]);
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        let sent = Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130));
+        assert!(text(&output.stderr).contains("[execution interrupted - "));
+    }
+}
+
+#[test]
+fn a_second_interrupt_does_not_wait_for_a_deaf_script() {
+    let code = "import os, signal, time\nsignal.signal(signal.SIGTERM, lambda *_: os.write(1, b'deaf\\n'))\nprint('ready')\nwhile True: time.sleep(1)\n";
+    let config = Folder::new();
+    let patient = config.write("c.json", r#"{"code_execution": {"kill_grace": 3600}}"#);
+    let mut child = start(code, &["--config", &patient]);
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    for expected in ["ready\n", "deaf\n"] {
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        assert_eq!(line, expected);
+        Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .unwrap();
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    // The kernel has killed the script: nobody holds its output any more.
+    let mut rest = Vec::new();
+    stdout.read_to_end(&mut rest).unwrap();
+}
+
+#[test]
+fn output_appears_while_the_script_runs() {
+    let folder = Folder::new();
+    let seen = folder.path("seen");
+    let code = format!("import os, time\nprint('first')\nwhile not os.path.exists({seen:?}): time.sleep(0.01)\nprint('second')\n");
+    let mut child = start(&code, &[]);
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "first\n");
+    folder.write("seen", "");
+    line.clear();
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "second\n");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_run_quietly() {
+    let mut child = start("while True: print('x' * 1000)\n", &[]);
+    let mut first = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn json_is_one_line_with_the_whole_result() {
+    let output = run("print(6 * 7)", &["--json", "--mode", "strict"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stdout.iter().filter(|b| **b == b'\n').count(), 1);
+    let result = json(&output);
+    assert_eq!(result["status"], "success");
+    assert_eq!(result["output"], "42\n");
+    assert_eq!(result["mode"], "strict");
+    let output = run("while True: pass", &["--json", "--timeout", "0.3"]);
+    assert_eq!(output.status.code(), Some(124));
+    assert_eq!(json(&output)["status"], "timeout");
+}
+
+#[test]
+fn commands_serve_tools() {
+    let code = "from hermes_tools import echo, word, nothing, web_search\n\
+        print(echo(number=10**30, text='ä\"'))\nprint(word())\nprint(nothing())\nprint(web_search('q', limit=3))\n";
+    let output = run(
+        code,
+        &[
+            "--tool",
+            "echo=cat",
+            "--tool",
+            "word=echo plain words",
+            "--tool=nothing=true",
+            "--tool",
+            "web_search=cat",
+        ],
+    );
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(
+        text(&output.stdout),
+        "{'number': 1000000000000000000000000000000, 'text': 'ä\"'}\nplain words\nNone\n{'query': 'q', 'limit': 3}\n"
+    );
+}
+
+#[test]
+fn a_command_that_fails_is_a_failed_call() {
+    let code = "from hermes_tools import bad\nprint(bad()['error'])\n";
+    let output = run(code, &["--tool", "bad=echo no luck >&2; exit 4"]);
+    assert_eq!(
+        text(&output.stdout),
+        "'bad' ended with exit code 4: no luck\n"
+    );
+    let output = run(code, &["--tool", "bad=kill -9 $$"]);
+    assert_eq!(text(&output.stdout), "'bad' was killed by signal 9\n");
+}
+
+#[test]
+fn commands_run_at_once_and_end_with_the_run() {
+    let folder = Folder::new();
+    let meeting = folder.0.to_str().unwrap();
+    // Each waits for the other's file, which only two at once can do.
+    let command = format!(
+        "read line; case $line in *1*) me=1 you=2;; *) me=2 you=1;; esac; touch {meeting}/$me; \
+         while [ ! -e {meeting}/$you ]; do sleep 0.01; done; echo $me"
+    );
+    let code = "from hermes_tools import meet, parallel\nprint(parallel([lambda: meet(n=1), lambda: meet(n=2)]))\n";
+    let output = run(code, &["--tool", &format!("meet={command}")]);
+    assert_eq!(text(&output.stdout), "[1, 2]\n");
+    // A command that outlives its run would hold the pipes of this one.
+    let output = run(
+        "from hermes_tools import slow\nslow()",
+        &["--tool", "slow=sleep 1000", "--timeout", "0.5"],
+    );
+    assert_eq!(output.status.code(), Some(124));
+}
+
+#[test]
+fn a_configuration_file_gives_limits_and_specifications() {
+    let folder = Folder::new();
+    let config = folder.write(
+        "c.json",
+        r#"{"code_execution": {"max_tool_calls": 1}, "tools": [{"name": "served", "description": "d",
+            "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}, "terminal"]}"#,
+    );
+    let code = "from hermes_tools import served, terminal\nprint(served(1))\nprint(served(2)['error'][:23])\n";
+    let output = run(code, &["--config", &config, "--tool", "served=cat"]);
+    assert_eq!(text(&output.stdout), "{'n': 1}\nTool call limit reached\n");
+    let output = run(
+        "from hermes_tools import terminal\nprint(terminal('ls')['error'])",
+        &["--config", &config],
+    );
+    assert_eq!(
+        text(&output.stdout),
+        "'terminal' has no command: give one with --tool 'terminal=COMMAND'\n"
+    );
+    let output = run(
+        "from hermes_tools import served\nfor n in range(3): served(n)\nprint('all')",
+        &[
+            "--config",
+            &config,
+            "--tool",
+            "served=cat",
+            "--max-tool-calls=3",
+        ],
+    );
+    assert_eq!(text(&output.stdout), "all\n");
+}
+
+#[test]
+fn bad_usage_is_explained() {
+    let folder = Folder::new();
+    let broken = folder.write("broken.json", "{");
+    let wrong = folder.write("wrong.json", r#"{"code_execution": {"timeout": "5m"}}"#);
+    let cases: [(&[&str], &str); 15] = [
+        (&[], "say what to do"),
+        (&["rum"], "did you mean \"run\"?"),
+        (&["run"], "say which script to run"),
+        (&["run", "a.py", "b.py"], "scripts take no arguments"),
+        (&["run", "/no/such.py"], "cannot read /no/such.py"),
+        (
+            &["run", "-", "--tiemout", "5"],
+            "did you mean \"--timeout\"?",
+        ),
+        (&["run", "-", "--timeout"], "--timeout needs a value"),
+        (
+            &["run", "-", "--timeout", "5m"],
+            "--timeout expects a number",
+        ),
+        (
+            &["run", "-", "--timeout", "0"],
+            "expected a number of seconds > 0",
+        ),
+        (&["run", "-", "--mode", "loose"], "strict"),
+        (
+            &["run", "-", "--tool", "echo"],
+            "--tool expects NAME=COMMAND",
+        ),
+        (
+            &["run", "-", "--tool", "a=1", "--tool", "a=2"],
+            "two commands",
+        ),
+        (&["run", "-", "--tool", "execute_code=true"], "execute_code"),
+        (&["run", "-", "--config", &broken], "is not valid JSON"),
+        (&["run", "-", "--config", &wrong], "code_execution.timeout"),
+    ];
+    for (args, expected) in cases {
+        let output = ptc(args).output().unwrap();
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {message}");
+        assert!(message.contains(expected), "{args:?}: {message}");
+        assert_eq!(text(&output.stdout), "");
+    }
+}
+
+#[test]
+fn help_and_version_are_results() {
+    for args in [&["--help"][..], &["-h"], &["run", "--help"]] {
+        let output = ptc(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).contains("usage: ptc run SCRIPT.py"));
+    }
+    let output = ptc(&["--version"]).output().unwrap();
+    assert_eq!(
+        text(&output.stdout),
+        format!("ptc {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
