@@ -653,6 +653,23 @@ fn a_secret_over_a_cut_of_the_output_leaves_no_piece() {
 }
 
 #[test]
+fn the_file_with_the_whole_output_holds_no_secret() {
+    let dir = TempDir::new();
+    let config = format!(
+        r#"{{"code_execution":{{"max_stdout_bytes":100,"spill_dir":{}}}}}"#,
+        quoted(dir.path())
+    );
+    let ran = with_secrets(
+        &config,
+        "",
+        "for n in range(50): print(n, 'hunter2' + '-hunter2')",
+    );
+    let text = std::fs::read_to_string(ran.text("stdout_path")).unwrap();
+    let expected: String = (0..50).map(|n| format!("{n} [redacted]\n")).collect();
+    assert_eq!(text, expected);
+}
+
+#[test]
 fn a_secret_that_was_passed_on_is_none() {
     let options = r#"{"env_passthrough":["SOME_API_KEY"]}"#;
     let ran = with_secrets("", options, "import os\nprint(os.environ['SOME_API_KEY'])");
