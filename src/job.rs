@@ -9,7 +9,7 @@ use crate::sys::leash::Leash;
 use crate::sys::poll::{deadline_after, has_passed, poll, PollFd};
 use crate::sys::scan::{self, Tag};
 use crate::sys::spawn::{self, Command, SpawnError};
-use crate::sys::{dir, fd, random};
+use crate::sys::{fd, random};
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io::{self, Seek as _, Write as _};
@@ -37,8 +37,8 @@ pub(crate) struct Job {
     pub(crate) args: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: PathBuf,
-    /// What it reads; `None`: nothing.
-    pub(crate) input: Option<Vec<u8>>,
+    /// What it reads, such as an [`unnamed_file`]; `None`: nothing.
+    pub(crate) input: Option<OwnedFd>,
     /// Its standard error goes where its standard output goes, in the order in which it writes.
     pub(crate) merged: bool,
     /// How many bytes are kept of standard output and of standard error.
@@ -164,7 +164,7 @@ pub(crate) fn run(job: Job, stop: Option<&Stop>) -> Result<Finished, NotStarted>
         let pair = [name.as_bytes(), b"=", value.as_bytes()].concat();
         command.envp.push(cstring(OsStr::from_bytes(&pair))?);
     }
-    command.stdin = job.input.as_deref().map(unnamed_file).transpose()?;
+    command.stdin = job.input;
     command.tag = job.tag;
     command.leash = Some(Leash::new()?);
     let streams = [
@@ -292,19 +292,9 @@ impl Stream {
     }
 }
 
-/// A file with `content`, open at its beginning, that has no name any more. Unlike a pipe it needs nobody to feed it.
-fn unnamed_file(content: &[u8]) -> io::Result<OwnedFd> {
-    let mut last = io::Error::other("there is no directory for temporary files");
-    for place in dir::candidates() {
-        match unnamed_file_in(&place, content) {
-            Ok(fd) => return Ok(fd),
-            Err(e) => last = e,
-        }
-    }
-    Err(last)
-}
-
-fn unnamed_file_in(place: &Path, content: &[u8]) -> io::Result<OwnedFd> {
+/// A file in `place` with `content`, open at its beginning, that has no name any more. Unlike a pipe it needs nobody to
+/// feed it.
+pub(crate) fn unnamed_file(place: &Path, content: &[u8]) -> io::Result<OwnedFd> {
     let path = place.join(format!("ptc-input-{}", random::hex128()?));
     let mut file = OpenOptions::new()
         .read(true)
@@ -361,11 +351,11 @@ mod tests {
     fn input_of_any_size_is_read_or_left_alone() {
         for size in [0, 1, 1 << 20] {
             let mut job = shell("wc -c");
-            job.input = Some(vec![b'x'; size]);
+            job.input = Some(unnamed_file(&std::env::temp_dir(), &vec![b'x'; size]).unwrap());
             let finished = run(job, None).unwrap();
             assert_eq!(texts(&finished).0.trim(), size.to_string());
             let mut job = shell("exit 0");
-            job.input = Some(vec![b'x'; size]);
+            job.input = Some(unnamed_file(&std::env::temp_dir(), &vec![b'x'; size]).unwrap());
             assert_eq!(
                 run(job, None).unwrap().end,
                 End::Exited(ExitStatus::Exited(0))

@@ -16,7 +16,9 @@ fn program() -> &'static PathBuf {
 fn survives(scenario: &str) {
     let temp = std::env::temp_dir().join(format!("guest-{scenario}-{}", std::process::id()));
     std::fs::create_dir(&temp).unwrap();
-    let output = Command::new(program()).arg(scenario).arg(&temp).output();
+    let mut command = Command::new(program());
+    cc::find_library(&mut command);
+    let output = command.arg(scenario).arg(&temp).output();
     let _ = std::fs::remove_dir_all(&temp);
     let output = output.unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned()

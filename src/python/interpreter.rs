@@ -80,6 +80,8 @@ pub(crate) struct Search {
 #[derive(Debug)]
 pub(crate) struct Interpreters {
     module_source: String,
+    /// Where a probe's directory can be made.
+    places: Vec<PathBuf>,
     deadline: Duration,
     probed: Mutex<HashMap<PathBuf, Arc<Mutex<Option<Probed>>>>>,
 }
@@ -115,10 +117,12 @@ struct Candidate {
 }
 
 impl Interpreters {
-    /// Every interpreter found will have `module_source`, the text of the generated module, compiled.
-    pub(crate) fn new(module_source: String) -> Self {
+    /// Every interpreter found will have `module_source`, the text of the generated module, compiled, in a directory at
+    /// the first of `places` that will do.
+    pub(crate) fn new(module_source: String, places: Vec<PathBuf>) -> Self {
         Interpreters {
             module_source,
+            places,
             deadline: PROBE_DEADLINE,
             probed: Mutex::default(),
         }
@@ -177,7 +181,7 @@ impl Interpreters {
     pub(crate) fn with_deadline(deadline: Duration) -> Self {
         Interpreters {
             deadline,
-            ..Interpreters::new(String::new())
+            ..Interpreters::new(String::new(), dir::candidates())
         }
     }
 
@@ -188,6 +192,7 @@ impl Interpreters {
     ) -> std::result::Result<Interpreter, Unusable> {
         let environment = env.child_env(&[], &[], &[("PYTHONUTF8", "1".into())]);
         let output = run_probe(
+            &self.places,
             &candidate.path,
             &environment,
             [BOOT, &self.module_source],
@@ -365,12 +370,13 @@ fn unhex(digits: &str) -> Option<Vec<u8>> {
 
 /// Starts `executable` with the probe program on `modules`, and returns what it printed.
 fn run_probe(
+    places: &[PathBuf],
     executable: &Path,
     environment: &[(OsString, OsString)],
     modules: [&str; 2],
     deadline: Duration,
 ) -> std::result::Result<String, Unusable> {
-    let dir = Dir::create(&dir::candidates(), "ptc-").map_err(not_now)?;
+    let dir = Dir::create(places, dir::PREFIX).map_err(not_now)?;
     let answer = probe_in(&dir, executable, environment, modules, deadline);
     // What cannot be removed now is swept by the next engine; the answer is no worse for it.
     let _ = dir.remove();

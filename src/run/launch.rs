@@ -31,8 +31,6 @@ pub(crate) struct Launcher {
     pub module_source: String,
     /// Where staging directories are made.
     pub parents: Vec<PathBuf>,
-    /// What their names begin with, so that the next engine knows them for ours.
-    pub prefix: &'static str,
     /// Tells the processes of this engine's runs from those of others.
     pub engine_tag: u64,
 }
@@ -119,7 +117,6 @@ impl Launcher {
         progress.setting.python = Some(interpreter.executable.clone());
         let stage = Stage::create(
             &self.parents,
-            self.prefix,
             &run.plan.code,
             &config.module_name,
             &self.module_source,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Compiles `tests/c/<name>.c` and returns the program's path. It finds the library by itself.
+/// Compiles `tests/c/<name>.c` and returns the program's path; see [`find_library`].
 pub fn compile(name: &str) -> PathBuf {
     let library = library_folder();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -32,6 +32,12 @@ pub fn compile(name: &str) -> PathBuf {
     let messages = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name}.c: {messages}");
     program
+}
+
+/// Makes a compiled program load the library of this test build. Cargo's own search path, which tests inherit, may lead to
+/// an older one.
+pub fn find_library(program: &mut Command) {
+    program.env_remove("LD_LIBRARY_PATH");
 }
 
 /// Where cargo puts the libraries of a test build: beside the test programs themselves.
