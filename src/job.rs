@@ -134,11 +134,6 @@ impl Stop {
         let _ = fd::shutdown(self.0 .0.as_raw_fd());
     }
 
-    pub(crate) fn is_pulled(&self) -> bool {
-        let mut fds = [PollFd::readable(self.fd())];
-        poll(&mut fds, Some(Instant::now())).is_ok() && fds[0].is_ready()
-    }
-
     fn fd(&self) -> RawFd {
         self.0 .1.as_raw_fd()
     }
@@ -177,7 +172,7 @@ pub(crate) fn run(job: Job, stop: Option<&Stop>) -> Result<Finished, NotStarted>
         stop_fd: stop.map_or(-1, Stop::fd),
         grace: job.grace,
     };
-    Ok(watch.to_the_end(job.timeout.and_then(deadline_after)))
+    Ok(watch.finish(job.timeout.and_then(deadline_after)))
 }
 
 struct Watch {
@@ -188,7 +183,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn to_the_end(mut self, deadline: Option<Instant>) -> Finished {
+    fn finish(mut self, deadline: Option<Instant>) -> Finished {
         let cut_short = self.wait_for_end(deadline);
         // That nobody is left in the group is no error.
         let _ = self.child.kill();
@@ -386,14 +381,12 @@ mod tests {
     #[test]
     fn a_stop_ends_jobs_that_run_and_jobs_to_come() {
         let stop = Stop::new().unwrap();
-        assert!(!stop.is_pulled());
         let puller = stop.clone();
         let mut job = shell("echo up; exec sleep 1000");
         job.timeout = Some(Duration::from_secs(1000));
         let running = std::thread::spawn(move || run(job, Some(&puller)).unwrap().end);
         stop.pull();
         assert_eq!(running.join().unwrap(), End::Stopped);
-        assert!(stop.is_pulled());
         assert_eq!(
             run(shell("exec sleep 1000"), Some(&stop)).unwrap().end,
             End::Stopped
