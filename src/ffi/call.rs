@@ -135,8 +135,10 @@ pub unsafe extern "C" fn ptc_call_fail(
 ) -> *mut ptc_error {
     guard(|| {
         // SAFETY: the caller promises a readable text.
-        let message = unsafe { super::bytes(message, len, "message") }?;
-        call::fail(id, &String::from_utf8_lossy(message))
+        match unsafe { super::bytes(message, len, "message") } {
+            Ok(message) => call::fail(id, &String::from_utf8_lossy(message)),
+            Err(unreadable) => fail_with(id, unreadable),
+        }
     })
 }
 

@@ -32,9 +32,10 @@ pub unsafe extern "C" fn ptc_engine_new(
 ) -> *mut ptc_error {
     guard(|| {
         // SAFETY: the caller promises NULL or a valid struct. Taken first, so that `drop` is called on every way out.
-        let host = unsafe { host::copy(host) }?;
+        let host = unsafe { host::copy(host) };
         // SAFETY: the caller promises writable memory or NULL.
         unsafe { clear(out, "out") }?;
+        let host = host?;
         // SAFETY: the caller promises `len` readable bytes.
         let config = unsafe { text(config, len, "config") }?;
         let engine = Engine::new(config, host)?;
@@ -196,9 +197,11 @@ pub unsafe extern "C" fn ptc_execute(
                 text(options, options_len, "options")?,
             )
         };
-        let outcome = engine
+        let run = engine
             .engine
-            .execute_with(code, options, context_number(context))?;
+            .start_unpulled(code, options, context_number(context))?;
+        // Nothing of the engine is borrowed from here on: a callback may free it.
+        let outcome = run.wait_to_the_end()?;
         // SAFETY: `out` was found writable above.
         unsafe { out.write(ptc_result::hand_out(&outcome)) };
         Ok(())

@@ -43,6 +43,9 @@ pub struct ptc_host {
 /// The first version of the struct ended here; a smaller one was never published.
 const FIRST_SIZE: usize = offset_of!(ptc_host, threads) + size_of::<i32>();
 
+/// A struct larger than this was never zeroed: its size is whatever lay in that memory.
+const LARGEST_SIZE: usize = 4096;
+
 /// More threads than any host wants; a number above it is a mistake.
 const MAX_THREADS: i32 = 1024;
 
@@ -68,7 +71,8 @@ impl Drop for UserData {
     }
 }
 
-/// Copies the host's struct. From here on `drop` is called whatever happens.
+/// Copies the host's struct. From here on `drop` is called whatever happens, unless the size says that there is none, or
+/// cannot be true: then the pointers cannot be trusted either.
 ///
 /// # Safety
 /// `host` is NULL or points to `struct_size` readable bytes; its callbacks fit their types.
@@ -78,11 +82,14 @@ pub(super) unsafe fn copy(host: *const ptc_host) -> Result<Host> {
     }
     // SAFETY: struct_size is the first member, and the caller promises that at least it is readable.
     let size = unsafe { (&raw const (*host).struct_size).read() };
-    if size < FIRST_SIZE {
-        return Err(invalid(format!(
+    let wrong_size = || {
+        Err(invalid(format!(
             "host.struct_size is {size}; zero the struct and set it to sizeof(ptc_host), which is {}",
             size_of::<ptc_host>()
-        )));
+        )))
+    };
+    if !(offset_of!(ptc_host, threads)..=LARGEST_SIZE).contains(&size) {
+        return wrong_size();
     }
     // SAFETY: all-zero is a valid ptc_host: NULL pointers, absent functions, number 0.
     let mut known: ptc_host = unsafe { std::mem::zeroed() };
@@ -94,6 +101,9 @@ pub(super) unsafe fn copy(host: *const ptc_host) -> Result<Host> {
         pointer: known.user_data,
         drop: known.drop,
     });
+    if size < FIRST_SIZE {
+        return wrong_size();
+    }
     // SAFETY: the bytes between `copied` and `size` are readable by the caller's promise.
     let newer = unsafe { std::slice::from_raw_parts(host.cast::<u8>().add(copied), size - copied) };
     if newer.iter().any(|byte| *byte != 0) {

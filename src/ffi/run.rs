@@ -63,9 +63,10 @@ pub unsafe extern "C" fn ptc_run_wait(
     guard(|| {
         // SAFETY: the caller promises writable memory or NULL.
         unsafe { clear(out, "out") }?;
+        // A handle of its own, since a callback may free the caller's.
         // SAFETY: the caller promises a live handle or NULL.
-        let handle = unsafe { borrow(run, "run") }?;
-        if let Some(outcome) = handle.run.wait(timeout(timeout_ms)?)? {
+        let run = unsafe { borrow(run, "run") }?.run.clone();
+        if let Some(outcome) = run.wait(timeout(timeout_ms)?)? {
             // SAFETY: `out` was found writable above.
             unsafe { out.write(ptc_result::hand_out(&outcome)) };
         }

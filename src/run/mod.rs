@@ -396,6 +396,15 @@ impl Run {
         self.own()?.wait(deadline(timeout))
     }
 
+    /// As [`Run::wait`] without a limit.
+    pub(crate) fn wait_to_the_end(&self) -> Result<Arc<Outcome>> {
+        loop {
+            if let Some(outcome) = self.wait(None)? {
+                return Ok(outcome);
+            }
+        }
+    }
+
     /// The next event of a run whose host pulls (no dispatch callback), waiting for it at most `timeout`. `Ok(None)`:
     /// none in that time, or the last one was given out. A call that is pulled is deferred.
     ///
