@@ -154,6 +154,7 @@ struct Signal {
 impl Signal {
     fn new() -> io::Result<Signal> {
         let (ours, hosts) = fd::socketpair()?;
+        fd::set_nonblocking(hosts.as_raw_fd())?;
         Ok(Signal { ours, hosts })
     }
 

@@ -9,10 +9,6 @@
 
 static const char BAD_UTF8[] = { 'a', '\xff', 'b' };
 
-/* Somewhere to point at, to see that it is cleared. */
-static char place;
-#define GARBAGE ((void *)&place)
-
 /* Counts what `drop` is called with. */
 static void on_drop(void *user_data)
 {

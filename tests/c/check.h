@@ -60,6 +60,10 @@ void check_has(const char *file, int line, const char *what, const char *text, c
 void check_ok(const char *file, int line, const char *what, ptc_error *error);
 void check_fails(const char *file, int line, const char *what, ptc_error *error, int code, const char *part);
 
+/* Somewhere for a result to point at, to see that it is cleared. */
+extern char check_garbage;
+#define GARBAGE ((void *)&check_garbage)
+
 /* ---- engines and runs ---- */
 
 /* Three tools without a schema: "a", "b" and "c". */

@@ -46,6 +46,7 @@ static int remove_directory(void)
     struct dirent *entry;
     while (stream != NULL && (entry = readdir(stream)) != NULL) {
         char path[600];
+        if (entry->d_name[0] == '.') continue;
         printf("  %s\n", entry->d_name);
         snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
         unlink(path);

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+char check_garbage;
+
 void check_failed(const char *file, int line, const char *what)
 {
     printf("%s:%d: failed: %s\n", file, line, what);
