@@ -234,6 +234,11 @@ impl PullQueue {
         }
     }
 
+    /// Nobody can pull any more: closes the descriptor now, not when the run lets go of its last part.
+    pub(crate) fn close_fd(&self) {
+        self.state().signal = None;
+    }
+
     /// The descriptor, made at the first call.
     pub(crate) fn fd(&self) -> io::Result<RawFd> {
         let mut state = self.state();

@@ -373,6 +373,7 @@ impl Drop for Guard {
         if self.pid == sys::host::pid() {
             self.inner
                 .stop(StopCause::Cancelled(Some("the run was dropped".into())));
+            self.inner.pulled.close_fd();
         }
     }
 }
