@@ -15,7 +15,7 @@ const SOURCES: [&str; 10] = [
     "events.c",
     "runs.c",
     "engines.c",
-    "guest.c",
+    "manners.c",
     "forked.c",
     "panics.c",
 ];
@@ -125,7 +125,7 @@ fn engines() {
 
 #[test]
 fn a_good_guest() {
-    run(harness(), "guest");
+    run(harness(), "manners");
 }
 
 #[test]

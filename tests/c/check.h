@@ -32,7 +32,7 @@ extern const struct test call_tests[];
 extern const struct test event_tests[];
 extern const struct test run_tests[];
 extern const struct test engine_tests[];
-extern const struct test guest_tests[];
+extern const struct test manners_tests[];
 extern const struct test fork_tests[];
 extern const struct test panic_tests[];
 

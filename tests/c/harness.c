@@ -17,7 +17,7 @@ static const struct {
     { "events", event_tests },
     { "runs", run_tests },
     { "engines", engine_tests },
-    { "guest", guest_tests },
+    { "manners", manners_tests },
     { "fork", fork_tests },
     { "panic", panic_tests },
 };

@@ -351,7 +351,7 @@ static void no_sigpipe(void)
     ptc_engine_free(engine);
 }
 
-const struct test guest_tests[] = {
+const struct test manners_tests[] = {
     TEST(nothing_is_left_behind),
     TEST(a_closed_engine_holds_no_threads),
     TEST(the_state_of_the_process_is_untouched),
