@@ -18,9 +18,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-/// What the names of staging directories begin with.
-const STAGE_PREFIX: &str = "ptc-";
-
 /// How long the directories of hosts that were killed may keep a new engine from being made.
 const SWEEP_BUDGET: Duration = Duration::from_millis(500);
 
@@ -201,7 +198,7 @@ impl Inner {
         let parents = dir::candidates();
         for parent in &parents {
             // A parent that cannot be looked at has nothing of ours that could be removed.
-            let _ = dir::sweep_stale(parent, STAGE_PREFIX, SWEEP_BUDGET);
+            let _ = dir::sweep_stale(parent, dir::PREFIX, SWEEP_BUDGET);
         }
         // Nobody has promised more than to try: what is left may be another user's.
         let _ = scan::sweep_orphans(sys::poll::deadline_after(SWEEP_BUDGET));
@@ -219,10 +216,9 @@ impl Inner {
             config: Arc::new(config),
             launcher: Arc::new(Launcher {
                 environ,
-                interpreters: Interpreters::new(module_source.clone()),
+                interpreters: Interpreters::new(module_source.clone(), parents.clone()),
                 module_source,
                 parents,
-                prefix: STAGE_PREFIX,
                 engine_tag: scan::engine_tag(),
             }),
             callbacks: Arc::new(Callbacks::new(host)),
@@ -358,6 +354,7 @@ impl Inner {
         self.callbacks.close(deadline)?;
         self.serving.stop();
         self.crew.dismiss();
+        dir::retry_removals(&self.launcher.parents, dir::PREFIX);
         Ok(())
     }
 

@@ -8,8 +8,8 @@ use crate::sys::child::{Child, ExitStatus};
 use crate::sys::leash::Leash;
 use crate::sys::poll::{deadline_after, has_passed, poll, PollFd};
 use crate::sys::scan::{self, Tag};
-use crate::sys::spawn::{self, Command};
-use crate::sys::{dir, fd, random};
+use crate::sys::spawn::{self, Command, SpawnError};
+use crate::sys::{fd, random};
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io::{self, Seek as _, Write as _};
@@ -37,8 +37,8 @@ pub(crate) struct Job {
     pub(crate) args: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: PathBuf,
-    /// What it reads; `None`: nothing.
-    pub(crate) input: Option<Vec<u8>>,
+    /// What it reads, such as an [`unnamed_file`]; `None`: nothing.
+    pub(crate) input: Option<OwnedFd>,
     /// Its standard error goes where its standard output goes, in the order in which it writes.
     pub(crate) merged: bool,
     /// How many bytes are kept of standard output and of standard error.
@@ -88,6 +88,37 @@ pub(crate) struct Finished {
     pub(crate) end: End,
 }
 
+/// Why a job could not be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NotStarted {
+    pub(crate) message: String,
+    /// The host or the system lacks something just now; nothing is wrong with the program.
+    pub(crate) is_shortage: bool,
+}
+
+impl NotStarted {
+    fn new(message: String, errno: Option<i32>) -> Self {
+        use libc::{EAGAIN, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC};
+        let shortages = [EMFILE, ENFILE, EAGAIN, ENOMEM, ENOSPC, EDQUOT];
+        NotStarted {
+            message,
+            is_shortage: errno.is_some_and(|errno| shortages.contains(&errno)),
+        }
+    }
+}
+
+impl From<io::Error> for NotStarted {
+    fn from(error: io::Error) -> Self {
+        NotStarted::new(error.to_string(), error.raw_os_error())
+    }
+}
+
+impl From<SpawnError> for NotStarted {
+    fn from(error: SpawnError) -> Self {
+        NotStarted::new(error.message().to_string(), Some(error.errno()))
+    }
+}
+
 /// Ends all jobs that were given it, also those that begin later.
 #[derive(Debug, Clone)]
 pub(crate) struct Stop(Arc<(OwnedFd, OwnedFd)>);
@@ -113,16 +144,12 @@ impl Stop {
     }
 }
 
-/// Runs `job` to its end. An error says why it could not be started.
-pub(crate) fn run(job: Job, stop: Option<&Stop>) -> Result<Finished, String> {
-    let refused = |e: io::Error| e.to_string();
-    let (stdout, child_stdout) = fd::pipe().map_err(refused)?;
+/// Runs `job` to its end.
+pub(crate) fn run(job: Job, stop: Option<&Stop>) -> Result<Finished, NotStarted> {
+    let (stdout, child_stdout) = fd::pipe()?;
     let (stderr, child_stderr) = match job.merged {
-        true => (
-            None,
-            fd::dup_high(child_stdout.as_raw_fd()).map_err(refused)?,
-        ),
-        false => fd::pipe().map(|(r, w)| (Some(r), w)).map_err(refused)?,
+        true => (None, fd::dup_high(child_stdout.as_raw_fd())?),
+        false => fd::pipe().map(|(read, write)| (Some(read), write))?,
     };
     let mut command = Command::new(
         cstring(job.program.as_os_str())?,
@@ -137,21 +164,15 @@ pub(crate) fn run(job: Job, stop: Option<&Stop>) -> Result<Finished, String> {
         let pair = [name.as_bytes(), b"=", value.as_bytes()].concat();
         command.envp.push(cstring(OsStr::from_bytes(&pair))?);
     }
-    command.stdin = match &job.input {
-        Some(input) => {
-            Some(unnamed_file(input).map_err(|e| format!("cannot write its input: {e}"))?)
-        }
-        None => None,
-    };
+    command.stdin = job.input;
     command.tag = job.tag;
-    command.leash = Some(Leash::new().map_err(refused)?);
+    command.leash = Some(Leash::new()?);
     let streams = [
-        Stream::new(Some(stdout), job.keep.0).map_err(refused)?,
-        Stream::new(stderr, job.keep.1).map_err(refused)?,
+        Stream::new(Some(stdout), job.keep.0)?,
+        Stream::new(stderr, job.keep.1)?,
     ];
-    let child = spawn::spawn(command).map_err(|e| e.message().to_string())?;
     let watch = Watch {
-        child,
+        child: spawn::spawn(command)?,
         streams,
         stop_fd: stop.map_or(-1, Stop::fd),
         grace: job.grace,
@@ -271,19 +292,9 @@ impl Stream {
     }
 }
 
-/// A file with `content`, open at its beginning, that has no name any more. Unlike a pipe it needs nobody to feed it.
-fn unnamed_file(content: &[u8]) -> io::Result<OwnedFd> {
-    let mut last = io::Error::other("there is no directory for temporary files");
-    for place in dir::candidates() {
-        match unnamed_file_in(&place, content) {
-            Ok(fd) => return Ok(fd),
-            Err(e) => last = e,
-        }
-    }
-    Err(last)
-}
-
-fn unnamed_file_in(place: &Path, content: &[u8]) -> io::Result<OwnedFd> {
+/// A file in `place` with `content`, open at its beginning, that has no name any more. Unlike a pipe it needs nobody to
+/// feed it.
+pub(crate) fn unnamed_file(place: &Path, content: &[u8]) -> io::Result<OwnedFd> {
     let path = place.join(format!("ptc-input-{}", random::hex128()?));
     let mut file = OpenOptions::new()
         .read(true)
@@ -297,9 +308,11 @@ fn unnamed_file_in(place: &Path, content: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-fn cstring(text: &OsStr) -> Result<CString, String> {
-    CString::new(text.as_bytes())
-        .map_err(|_| format!("{} contains a NUL byte", text.to_string_lossy()))
+fn cstring(text: &OsStr) -> io::Result<CString> {
+    CString::new(text.as_bytes()).map_err(|_| {
+        let message = format!("{} contains a NUL byte", text.to_string_lossy());
+        io::Error::new(io::ErrorKind::InvalidInput, message)
+    })
 }
 
 #[cfg(test)]
@@ -338,11 +351,11 @@ mod tests {
     fn input_of_any_size_is_read_or_left_alone() {
         for size in [0, 1, 1 << 20] {
             let mut job = shell("wc -c");
-            job.input = Some(vec![b'x'; size]);
+            job.input = Some(unnamed_file(&std::env::temp_dir(), &vec![b'x'; size]).unwrap());
             let finished = run(job, None).unwrap();
             assert_eq!(texts(&finished).0.trim(), size.to_string());
             let mut job = shell("exit 0");
-            job.input = Some(vec![b'x'; size]);
+            job.input = Some(unnamed_file(&std::env::temp_dir(), &vec![b'x'; size]).unwrap());
             assert_eq!(
                 run(job, None).unwrap().end,
                 End::Exited(ExitStatus::Exited(0))
@@ -398,6 +411,7 @@ mod tests {
     #[test]
     fn a_program_that_is_missing_is_named() {
         let missing = run(Job::new("/no/such"), None).unwrap_err();
-        assert!(missing.contains("/no/such"), "{missing}");
+        assert!(missing.message.contains("/no/such"), "{missing:?}");
+        assert!(!missing.is_shortage);
     }
 }

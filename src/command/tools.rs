@@ -1,7 +1,7 @@
 //! Shell commands as tools.
 
 use super::Usage;
-use crate::job::{self, End, Finished, Job, Stop};
+use crate::job::{self, unnamed_file, End, Finished, Job, Stop};
 use crate::json::{self, ObjectWriter, Value};
 use crate::rpc::call::{self, Call};
 use crate::sys::child::ExitStatus;
@@ -112,12 +112,13 @@ impl CommandTools {
         job.args = vec!["-c".into(), command.into()];
         job.env = std::env::vars_os().collect();
         job.cwd = cwd;
-        job.input = Some(call.args().as_bytes().to_vec());
+        let input = unnamed_file(&std::env::temp_dir(), call.args().as_bytes());
+        job.input = Some(input.map_err(|e| format!("'{name}' cannot get its arguments: {e}"))?);
         job.keep = (RESULT_BYTES, ERROR_BYTES);
         job.grace = GRACE;
         job.tag = Some(Tag::new(scan::engine_tag(), call.id()));
-        let finished =
-            job::run(job, Some(stop)).map_err(|e| format!("'{name}' cannot be run: {e}"))?;
+        let finished = job::run(job, Some(stop))
+            .map_err(|e| format!("'{name}' cannot be run: {}", e.message))?;
         let output = finished.stdout.finish(None);
         if finished.end != End::Exited(ExitStatus::Exited(0)) {
             return Err(failure(name, &finished));

@@ -80,6 +80,8 @@ pub(crate) struct Search {
 #[derive(Debug)]
 pub(crate) struct Interpreters {
     module_source: String,
+    /// Where a probe's directory can be made.
+    places: Vec<PathBuf>,
     deadline: Duration,
     probed: Mutex<HashMap<PathBuf, Arc<Mutex<Option<Probed>>>>>,
 }
@@ -95,16 +97,32 @@ struct Probed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp(u64, u64, u64, i64, i64);
 
+/// Why a probe has no interpreter to show.
+enum Unusable {
+    /// What the file is, or what it answers.
+    Verdict(String),
+    /// The host lacks descriptors, processes or space.
+    JustNow(String),
+}
+
+impl From<String> for Unusable {
+    fn from(reason: String) -> Self {
+        Unusable::Verdict(reason)
+    }
+}
+
 struct Candidate {
     path: PathBuf,
     origin: &'static str,
 }
 
 impl Interpreters {
-    /// Every interpreter found will have `module_source`, the text of the generated module, compiled.
-    pub(crate) fn new(module_source: String) -> Self {
+    /// Every interpreter found will have `module_source`, the text of the generated module, compiled, in a directory at
+    /// the first of `places` that will do.
+    pub(crate) fn new(module_source: String, places: Vec<PathBuf>) -> Self {
         Interpreters {
             module_source,
+            places,
             deadline: PROBE_DEADLINE,
             probed: Mutex::default(),
         }
@@ -163,7 +181,7 @@ impl Interpreters {
     pub(crate) fn with_deadline(deadline: Duration) -> Self {
         Interpreters {
             deadline,
-            ..Interpreters::new(String::new())
+            ..Interpreters::new(String::new(), dir::candidates())
         }
     }
 
@@ -171,9 +189,10 @@ impl Interpreters {
         &self,
         candidate: &Candidate,
         env: &Environ,
-    ) -> std::result::Result<Interpreter, String> {
+    ) -> std::result::Result<Interpreter, Unusable> {
         let environment = env.child_env(&[], &[], &[("PYTHONUTF8", "1".into())]);
         let output = run_probe(
+            &self.places,
             &candidate.path,
             &environment,
             [BOOT, &self.module_source],
@@ -181,7 +200,7 @@ impl Interpreters {
         )?;
         let answer = output.trim_end().lines().next_back().unwrap_or_default();
         let about = json::parse(answer).map_err(|_| "does not answer like a Python".to_string())?;
-        read_answer(&about, candidate)
+        Ok(read_answer(&about, candidate)?)
     }
 
     fn examine(
@@ -200,7 +219,12 @@ impl Interpreters {
                 known.outcome.clone()
             }
             _ => {
-                let outcome = self.probe(candidate, env).map(Arc::new);
+                let outcome = match self.probe(candidate, env) {
+                    Ok(interpreter) => Ok(Arc::new(interpreter)),
+                    Err(Unusable::Verdict(reason)) => Err(reason),
+                    // That says nothing about the file: the next run asks again.
+                    Err(Unusable::JustNow(reason)) => return Err(reason),
+                };
                 *place = Some(Probed {
                     stamp,
                     outcome: outcome.clone(),
@@ -344,15 +368,15 @@ fn unhex(digits: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// Starts `executable` with the probe program on `modules`, and returns what it printed, or what went wrong.
+/// Starts `executable` with the probe program on `modules`, and returns what it printed.
 fn run_probe(
+    places: &[PathBuf],
     executable: &Path,
     environment: &[(OsString, OsString)],
     modules: [&str; 2],
     deadline: Duration,
-) -> std::result::Result<String, String> {
-    let dir = Dir::create(&dir::candidates(), "ptc-")
-        .map_err(|e| format!("cannot be probed: no temporary directory: {e}"))?;
+) -> std::result::Result<String, Unusable> {
+    let dir = Dir::create(places, dir::PREFIX).map_err(not_now)?;
     let answer = probe_in(&dir, executable, environment, modules, deadline);
     // What cannot be removed now is swept by the next engine; the answer is no worse for it.
     let _ = dir.remove();
@@ -365,28 +389,38 @@ fn probe_in(
     environment: &[(OsString, OsString)],
     modules: [&str; 2],
     deadline: Duration,
-) -> std::result::Result<String, String> {
+) -> std::result::Result<String, Unusable> {
     let mut job = Job::new(executable);
     job.args = ["-E", "-S", "-s", "-B", "-c", PROBE]
         .map(OsString::from)
         .to_vec();
     for (name, source) in ["boot.py", "module.py"].into_iter().zip(modules) {
         dir.write_file(name, source.as_bytes(), 0o600)
-            .map_err(|e| format!("cannot be probed: {e}"))?;
+            .map_err(not_now)?;
         job.args.push(dir.path().join(name).into());
     }
     job.env = environment.to_vec();
     job.keep = (PROBE_OUTPUT, SHOWN_COMPLAINT * 4);
     job.timeout = Some(deadline);
-    let finished = job::run(job, None).map_err(|why| format!("does not start: {why}"))?;
+    let finished = job::run(job, None).map_err(|failure| {
+        let reason = format!("does not start: {}", failure.message);
+        match failure.is_shortage {
+            true => Unusable::JustNow(reason),
+            false => Unusable::Verdict(reason),
+        }
+    })?;
     if finished.end == End::TimedOut {
-        return Err("did not answer in time".to_string());
+        return Err("did not answer in time".to_string().into());
     }
     let answer = finished.stdout.finish(None);
     match answer.text.trim().is_empty() {
-        true => Err(complaint(&finished)),
+        true => Err(complaint(&finished).into()),
         false => Ok(answer.text),
     }
+}
+
+fn not_now(error: std::io::Error) -> Unusable {
+    Unusable::JustNow(format!("cannot be probed: {error}"))
 }
 
 fn complaint(finished: &Finished) -> String {

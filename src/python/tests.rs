@@ -65,6 +65,10 @@ const CONFIG: &str = r#"_CONFIG = {"module": "hermes_tools", "max_message_bytes"
     "list": {"function": "list", "summary": "Lists files.", "signature": "list(path='.')", "description": "The search word is zebra."},
 }}"#;
 
+fn interpreters_with(module_source: String) -> Interpreters {
+    Interpreters::new(module_source, crate::sys::dir::candidates())
+}
+
 fn module_source(on_error: &str) -> String {
     let config = CONFIG.replace("ON_ERROR", on_error);
     assert!(RUNTIME.contains("\n_CONFIG = {}\n"));
@@ -78,7 +82,7 @@ fn pythons() -> &'static [Arc<Interpreter>] {
         let found: Vec<_> = installed()
             .iter()
             .filter_map(|path| {
-                let interpreters = Interpreters::new(module_source("return"));
+                let interpreters = interpreters_with(module_source("return"));
                 interpreters
                     .find(false, Some(path.to_str()?), &Environ::capture())
                     .ok()

@@ -369,11 +369,11 @@ impl Exchange {
             state.ledger.add(Arc::new(record));
             state.ledger.counts().refused
         };
-        connection.send(frame);
-        if refused == MAX_REFUSALS {
-            if let Some(observer) = self.observer.upgrade() {
-                observer.overrun();
-            }
+        // The last of them stays unanswered: the script waits for its end instead of collecting more on the way there.
+        if refused < MAX_REFUSALS {
+            connection.send(frame);
+        } else if let Some(observer) = self.observer.upgrade() {
+            observer.overrun();
         }
     }
 

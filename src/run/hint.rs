@@ -5,6 +5,8 @@ use super::outcome::{Calls, Setting, Status};
 /// What a hint is made from.
 pub(crate) struct Facts<'a> {
     pub status: Status,
+    /// False: not a line of the script was executed.
+    pub started: bool,
     pub stdout: &'a str,
     pub stderr: &'a str,
     pub setting: &'a Setting,
@@ -15,7 +17,7 @@ pub(crate) struct Facts<'a> {
 pub(crate) fn hint(facts: &Facts<'_>) -> Option<String> {
     match facts.status {
         Status::Success => silent(facts),
-        Status::Error => failed(facts),
+        Status::Error => failed(facts).or_else(|| not_compiled(facts)),
         Status::Timeout => waited_for_a_tool(facts),
         Status::Interrupted => None,
     }
@@ -35,6 +37,18 @@ fn waited_for_a_tool(facts: &Facts<'_>) -> Option<String> {
         record.tool,
         record.duration().as_secs_f64()
     ))
+}
+
+/// What a model has to know before it sends the script again: no tool was called, no file written.
+fn not_compiled(facts: &Facts<'_>) -> Option<String> {
+    if facts.started || facts.stderr.is_empty() {
+        return None;
+    }
+    let line = between(facts.stderr, "script.py\", line ", "\n").filter(|n| *n != "0");
+    Some(match line {
+        Some(number) => format!("Nothing of the script has run: Python stopped at line {number}."),
+        None => "Nothing of the script has run: Python could not read it.".into(),
+    })
 }
 
 fn failed(facts: &Facts<'_>) -> Option<String> {

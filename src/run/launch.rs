@@ -31,8 +31,6 @@ pub(crate) struct Launcher {
     pub module_source: String,
     /// Where staging directories are made.
     pub parents: Vec<PathBuf>,
-    /// What their names begin with, so that the next engine knows them for ours.
-    pub prefix: &'static str,
     /// Tells the processes of this engine's runs from those of others.
     pub engine_tag: u64,
 }
@@ -119,7 +117,6 @@ impl Launcher {
         progress.setting.python = Some(interpreter.executable.clone());
         let stage = Stage::create(
             &self.parents,
-            self.prefix,
             &run.plan.code,
             &config.module_name,
             &self.module_source,
@@ -300,8 +297,11 @@ impl Launcher {
         };
         let child = spawn::spawn(command).map_err(|e| match e.step() {
             Step::Directory => NotSpawned::NoDirectory(e.message().to_string()),
-            _ => {
-                self.interpreters.forget(interpreter);
+            step => {
+                // Elsewhere it is not the interpreter's fault.
+                if step == Step::Exec {
+                    self.interpreters.forget(interpreter);
+                }
                 let executable = interpreter.executable.display();
                 format!("cannot start {executable}: {}", e.message()).into()
             }

@@ -143,6 +143,7 @@ impl Inner {
     /// Does it all; to be called once, on a thread of the engine.
     pub(crate) fn execute(self: &Arc<Self>, launcher: &Launcher) {
         let remains = supervise::execute(self, launcher);
+        sys::dir::retry_removals(&launcher.parents, sys::dir::PREFIX);
         let outcome = Arc::new(remains.into_outcome());
         let mut data = ObjectWriter::default();
         data.string("status", outcome.status().name()).raw(

@@ -232,6 +232,7 @@ impl Remains {
     fn hint(&self, status: Status) -> Option<String> {
         let facts = hint::Facts {
             status,
+            started: self.started,
             stdout: &self.stdout.text,
             stderr: &self.stderr.text,
             setting: &self.setting,
@@ -363,23 +364,34 @@ fn signal_name(signal: i32) -> Option<&'static str> {
     })
 }
 
-/// The line that names the exception: the first unindented one after the last traceback, else the last line of all.
+/// The line that names the exception, else the last line of all.
 fn last_error(stderr: &str) -> Option<String> {
-    let after_traceback = stderr
-        .rfind("Traceback (most recent call last):")
-        .and_then(|at| {
-            stderr[at..]
-                .lines()
-                .skip(1)
-                .find(|l| !l.is_empty() && !l.starts_with([' ', '[']))
-        });
-    let line = after_traceback.or_else(|| stderr.lines().rev().find(|l| !l.trim().is_empty()))?;
+    let last = || stderr.lines().rev().find(|l| !l.trim().is_empty());
+    let line = exception_line(stderr).or_else(last)?;
     let mut line = line.trim().to_string();
     if let Some((at, _)) = line.char_indices().nth(500) {
         line.truncate(at);
         line.push('…');
     }
     Some(line)
+}
+
+/// The first line behind the frames of the last traceback. That of a group is drawn with bars, and the tracebacks of
+/// its members, further in, are none of their own.
+fn exception_line(stderr: &str) -> Option<&str> {
+    const ONE: &str = "Traceback (most recent call last):";
+    const GROUP: &str = "  + Exception Group Traceback (most recent call last):";
+    let lines: Vec<&str> = stderr.lines().collect();
+    let begins = |l: &str| l.starts_with(ONE) || l.starts_with(GROUP);
+    let at = lines.iter().rposition(|l| begins(l))?;
+    let bar = if lines[at].starts_with(GROUP) {
+        "  | "
+    } else {
+        ""
+    };
+    let behind = lines[at + 1..].iter().filter_map(|l| l.strip_prefix(bar));
+    let mut behind = behind.filter(|l| !l.is_empty() && !l.starts_with([' ', '[']));
+    behind.next()
 }
 
 /// Appends `line` on a line of its own, without a line break after it.

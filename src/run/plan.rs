@@ -48,10 +48,40 @@ impl Plan {
         Ok(Plan {
             config: Arc::clone(config),
             options,
-            code: script_text(code)?.to_vec(),
+            code: script(code)?,
             tools,
             context,
         })
+    }
+}
+
+/// The bytes of the script file.
+fn script(code: &[u8]) -> Result<Vec<u8>> {
+    let mut script = script_text(code)?.to_vec();
+    ignore_coding_declarations(&mut script);
+    Ok(script)
+}
+
+/// Python believes `# -*- coding: latin-1 -*-` in the first two lines of a file, but what came here as text is UTF-8
+/// whatever it says of itself. A space in the place of its colon ends the belief and moves nothing.
+fn ignore_coding_declarations(script: &mut [u8]) {
+    let is_end = |b: &u8| matches!(b, b'\n' | b'\r');
+    for line in script.split_mut(is_end).filter(|l| !l.is_empty()).take(2) {
+        match line.trim_ascii_start().first() {
+            Some(b'#') => blank_colons(line),
+            None => {}
+            // The second line only counts behind a comment or nothing.
+            Some(_) => return,
+        }
+    }
+}
+
+fn blank_colons(line: &mut [u8]) {
+    const WORD: &[u8] = b"coding";
+    for at in WORD.len()..line.len() {
+        if line[..at].ends_with(WORD) && matches!(line[at], b':' | b'=') {
+            line[at] = b' ';
+        }
     }
 }
 
@@ -80,6 +110,23 @@ fn script_text(code: &[u8]) -> Result<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_coding_declaration_is_taken_out_of_force_and_nothing_else_is() {
+        for (code, expected) in [
+            ("# coding: x\nprint(1)", "# coding  x\nprint(1)"),
+            (
+                "#!/bin/py\r\n# -*- coding=x coding:y -*-\r\n",
+                "#!/bin/py\r\n# -*- coding x coding y -*-\r\n",
+            ),
+            ("x = 1\n# coding: x\n", "x = 1\n# coding: x\n"),
+            ("x = 'coding: x'", "x = 'coding: x'"),
+            ("#\n#\n# coding: x\n", "#\n#\n# coding: x\n"),
+            ("# coding", "# coding"),
+        ] {
+            assert_eq!(script(code.as_bytes()).unwrap(), expected.as_bytes());
+        }
+    }
 
     #[test]
     fn code_that_is_no_script_is_refused_with_the_reason() {

@@ -1,7 +1,7 @@
 //! The staging directory: private, holding the script, the generated module and the socket, and gone with the run.
 
 use crate::python::Interpreter;
-use crate::sys::dir::Dir;
+use crate::sys::dir::{self, Dir};
 use crate::sys::socket;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -24,14 +24,13 @@ impl Stage {
     /// Makes the directory in the first of `parents` that will do and fills it.
     pub(super) fn create(
         parents: &[PathBuf],
-        prefix: &str,
         script: &[u8],
         module_name: &str,
         module_source: &str,
         interpreter: &Interpreter,
     ) -> io::Result<Stage> {
         let stage = Stage {
-            dir: Dir::create(parents, prefix)?,
+            dir: Dir::create(parents, dir::PREFIX)?,
         };
         let dir = &stage.dir;
         let tag = &interpreter.cache_tag;

@@ -15,13 +15,14 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use sweep::sweep_stale;
+pub(crate) use sweep::{retry_removals, sweep_stale};
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::fd::{adopt, check, close, retry, write_all};
@@ -30,6 +31,9 @@ use super::{host, random};
 
 /// How long [`Dir::remove`] and dropping a [`Dir`] may take.
 pub(crate) const REMOVE_BUDGET: Duration = Duration::from_secs(5);
+
+/// What the names of all directories of this library begin with, by which the next engine knows them.
+pub(crate) const PREFIX: &str = "ptc-";
 
 /// Characters of a name after its prefix: 64 bits, 5 a character.
 const RANDOM_LEN: usize = 13;
@@ -65,6 +69,9 @@ pub(crate) fn candidates() -> Vec<PathBuf> {
     }
     places
 }
+
+/// Whether this process could not remove a directory of its own, for want of descriptors perhaps.
+static SOMETHING_IS_LEFT: AtomicBool = AtomicBool::new(false);
 
 /// A private directory of this process. Dropping it removes it, as well as [`REMOVE_BUDGET`] permits, except in a
 /// forked child, where it is the parent's.
@@ -118,12 +125,14 @@ impl Dir {
         let made = open_private(parent.as_fd(), &unfinished).and_then(|fd| {
             lock_now(fd.as_fd()).map_err(|error| explain("cannot be locked", error))?;
             check_space(fd.as_fd())?;
+            // All that can fail comes before the directory gets its name, under which only its owner removes it.
+            let own_parent = super::fd::dup_high(parent.as_raw_fd())?;
             let name = random_name(prefix, "")?;
             rename(parent.as_fd(), &unfinished, parent.as_fd(), &name)?;
             Ok(Dir {
                 path: place.join(OsStr::from_bytes(name.as_bytes())),
                 name,
-                parent: super::fd::dup_high(parent.as_raw_fd())?,
+                parent: own_parent,
                 fd,
                 owner: host::pid(),
                 is_removed: false,

@@ -155,7 +155,12 @@ pub(crate) fn dup_high(fd: RawFd) -> io::Result<OwnedFd> {
 /// A close-on-exec duplicate that the child's `dup2` cannot reach, numbered `lowest` or higher.
 pub(super) fn dup_above(fd: RawFd, lowest: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: fcntl with an integer argument touches no memory of ours.
-    let raw = check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, lowest.max(HIGH)) })?;
+    let copied = check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, lowest.max(HIGH)) });
+    let raw = copied.map_err(|error| match error.raw_os_error() {
+        // So fcntl(2) says that `lowest` itself is over RLIMIT_NOFILE.
+        Some(libc::EINVAL) => io::Error::from_raw_os_error(libc::EMFILE),
+        _ => error,
+    })?;
     // SAFETY: fcntl succeeded, so the duplicate is open, new and ours alone.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }

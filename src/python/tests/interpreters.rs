@@ -34,7 +34,7 @@ fn starts(wrapper: &Path) -> usize {
 fn every_installed_interpreter_is_accepted_or_refused_for_its_age() {
     for path in installed() {
         let search =
-            Interpreters::new("x = 1\n".into()).search(false, path.to_str(), &Environ::capture());
+            interpreters_with("x = 1\n".into()).search(false, path.to_str(), &Environ::capture());
         match search.chosen {
             Some(Found {
                 interpreter: found, ..
@@ -62,7 +62,7 @@ fn environments_come_first_in_project_mode_and_never_in_strict_mode() {
     let in_venv = wrapper(&venv, "bin/python", python);
     let in_conda = wrapper(&conda, "bin/python", python);
     let on_path = wrapper(&path, "python3", python);
-    let interpreters = Interpreters::new(String::new());
+    let interpreters = interpreters_with(String::new());
     let all = env(&[
         ("VIRTUAL_ENV", &venv.0),
         ("CONDA_PREFIX", &conda.0),
@@ -93,7 +93,7 @@ fn the_executable_behind_a_wrapper_is_what_runs() {
     let folder = Folder::new();
     let python = &pythons()[0];
     let wrapper = wrapper(&folder, "python3", python);
-    let found = Interpreters::new(String::new())
+    let found = interpreters_with(String::new())
         .find(false, None, &env(&[("PATH", &folder.0)]))
         .unwrap();
     assert_eq!(found.requested, wrapper);
@@ -106,7 +106,7 @@ fn an_interpreter_is_probed_once_until_its_file_changes_or_it_is_forgotten() {
     let folder = Folder::new();
     let path = wrapper(&folder, "python3", &pythons()[0]);
     let environ = env(&[("PATH", &folder.0)]);
-    let interpreters = Interpreters::new(String::new());
+    let interpreters = interpreters_with(String::new());
     for _ in 0..3 {
         interpreters.find(false, None, &environ).unwrap();
     }
@@ -126,7 +126,7 @@ fn a_failure_is_remembered_until_the_file_changes() {
         "#!/bin/sh\necho start >> \"$0.starts\"\necho 'lib is missing' >&2\nexit 3\n",
     );
     let environ = env(&[("PATH", &folder.0)]);
-    let interpreters = Interpreters::new(String::new());
+    let interpreters = interpreters_with(String::new());
     for _ in 0..2 {
         let error = interpreters.find(false, None, &environ).unwrap_err();
         assert_eq!(error.code(), Code::Interpreter);
@@ -152,7 +152,7 @@ fn what_is_no_interpreter_is_passed_over_with_a_reason() {
     let venv = Folder::new();
     fs::create_dir_all(venv.0.join("bin/python")).unwrap();
     let environ = env(&[("PATH", Path::new(&path)), ("VIRTUAL_ENV", &venv.0)]);
-    let search = Interpreters::new(String::new()).search(true, None, &environ);
+    let search = interpreters_with(String::new()).search(true, None, &environ);
     assert_eq!(search.chosen.unwrap().interpreter.requested, works);
     let reasons: Vec<&str> = search.refused.iter().map(|r| r.reason.as_str()).collect();
     assert!(reasons[0].contains("is a directory"), "{reasons:?}");
@@ -179,7 +179,7 @@ fn an_interpreter_that_hangs_is_given_up() {
 
 #[test]
 fn what_cannot_be_found_is_named() {
-    let nowhere = Interpreters::new(String::new());
+    let nowhere = interpreters_with(String::new());
     let error = nowhere
         .find(true, None, &env(&[("PATH", Path::new("/nonexistent"))]))
         .unwrap_err();
@@ -204,7 +204,7 @@ fn what_cannot_be_found_is_named() {
 
 #[test]
 fn a_module_that_cannot_be_compiled_is_no_interpreters_success() {
-    let error = Interpreters::new("def broken(\n".into())
+    let error = interpreters_with("def broken(\n".into())
         .find(false, pythons()[0].executable.to_str(), &Environ::capture())
         .unwrap_err();
     assert!(error.message().contains("SyntaxError"), "{error}");

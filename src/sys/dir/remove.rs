@@ -8,11 +8,12 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::super::fd::check;
 use super::super::poll::{deadline_after, has_passed};
-use super::{open_at, rename, set_mode, stat, unlink, OPEN_DIR};
+use super::{open_at, rename, set_mode, stat, unlink, OPEN_DIR, SOMETHING_IS_LEFT};
 
 /// Removes the directory `name` in `parent`, open as `dir`, with all it holds. Already gone is fine.
 pub(super) fn tree(
@@ -21,8 +22,18 @@ pub(super) fn tree(
     dir: BorrowedFd<'_>,
     budget: Duration,
 ) -> io::Result<()> {
-    let mut walk = Walk::new(dir, budget)?;
-    walk.clear_top()?;
+    let removed = clear(dir, budget).and_then(|()| unlink_top(parent, name));
+    if removed.is_err() {
+        SOMETHING_IS_LEFT.store(true, Ordering::Relaxed);
+    }
+    removed
+}
+
+fn clear(dir: BorrowedFd<'_>, budget: Duration) -> io::Result<()> {
+    Walk::new(dir, budget)?.clear_top()
+}
+
+fn unlink_top(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
     match unlink(parent, name, libc::AT_REMOVEDIR) {
         // The script has put something else, not a directory, in the place of it.
         Err(error) if error.raw_os_error() == Some(libc::ENOTDIR) => unlink(parent, name, 0),

@@ -3,11 +3,14 @@
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::remove::{self, Entries};
-use super::{lock_now, open_parent, stat, ALPHABET, RANDOM_LEN, UNFINISHED};
+use super::{
+    lock_now, open_parent, stat, ALPHABET, RANDOM_LEN, REMOVE_BUDGET, SOMETHING_IS_LEFT, UNFINISHED,
+};
 use crate::sys::poll::{deadline_after, has_passed};
 use crate::sys::socket::own_uid;
 
@@ -36,6 +39,17 @@ pub(crate) fn sweep_stale(place: &Path, prefix: &str, budget: Duration) -> io::R
         removed += usize::from(sweep_one(parent.as_fd(), &name, prefix, deadline).is_ok());
     }
     Ok(removed)
+}
+
+/// Removes the directories that this process could not remove when they were due, if there are any. Costs nothing when
+/// there are none.
+pub(crate) fn retry_removals(places: &[PathBuf], prefix: &str) {
+    if SOMETHING_IS_LEFT.swap(false, Ordering::Relaxed) {
+        for place in places {
+            // What fails again is left to the next sweep.
+            let _ = sweep_stale(place, prefix, REMOVE_BUDGET);
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
