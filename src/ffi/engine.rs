@@ -71,6 +71,7 @@ pub unsafe extern "C" fn ptc_engine_definition(
         }
         // SAFETY: not NULL, and the caller promises a NUL-terminated string.
         let format = unsafe { std::ffi::CStr::from_ptr(format) }.to_string_lossy();
+        crate::panic::rehearse("definition", format.as_bytes());
         let definition = engine.engine.definition(&format)?.replace('\0', "\u{fffd}");
         // SAFETY: the caller promises NULL or a writable place.
         if let Some(len) = unsafe { len.as_mut() } {

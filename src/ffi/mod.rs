@@ -38,8 +38,7 @@ use std::time::Duration;
 /// Runs `body`; an error or a panic comes back as an error object.
 fn guard(body: impl FnOnce() -> Result<()>) -> *mut ptc_error {
     let result = crate::panic::catch(body).unwrap_or_else(|panic| {
-        let message = format!("ptc panicked, which is a bug in it: {panic}");
-        Err(Error::new(Code::Panic, message))
+        Err(Error::new(Code::Panic, crate::panic::complaint(&panic)))
     });
     match result {
         Ok(()) => ptr::null_mut(),

@@ -211,6 +211,7 @@ impl Exchange {
     }
 
     fn objection(&self, request: &Request) -> Option<String> {
+        crate::panic::rehearse("request", request.tool.as_bytes());
         let tools = &self.policy.tools;
         if !tools.contains_key(&request.tool) {
             let names: Vec<&str> = tools.keys().map(String::as_str).collect();
