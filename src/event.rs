@@ -25,7 +25,7 @@ pub enum EventKind {
     Call = 4,
     /// A call has ended. Data: its entry in the result's `tool_calls`.
     CallEnd = 5,
-    /// The run has ended. Data: a JSON object with `status`, `tool_calls_made` and `duration_seconds`.
+    /// The run has ended. Data: a JSON object with `status` and `duration_seconds`.
     End = 6,
 }
 

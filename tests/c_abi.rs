@@ -1,7 +1,6 @@
 //! The C ABI, from C: `tests/c/*.c` is compiled against `include/ptc.h` and the shared library, and run theme by theme.
 //!
-//! To run one test by hand: `cargo test --test c_abi -- --nocapture` prints where the program is; it takes a theme and
-//! the name of a test.
+//! To run one test by hand: `target/debug/deps/ptc-c-harness THEME TEST`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -49,7 +48,9 @@ fn compiler(variable: &str, default: &str) -> Command {
 }
 
 fn succeed(command: &mut Command) -> Output {
-    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let output = command
+        .output()
+        .unwrap_or_else(|e| panic!("{command:?}: {e}"));
     assert!(
         output.status.success(),
         "{command:?}: {}\n{}{}",
@@ -78,19 +79,38 @@ fn compile(name: &str, link: impl FnOnce(&mut Command)) -> PathBuf {
 fn harness() -> &'static Path {
     static HARNESS: OnceLock<PathBuf> = OnceLock::new();
     HARNESS.get_or_init(|| {
-        let program = compile("ptc-c-harness", |command| {
+        compile("ptc-c-harness", |command| {
             let mut rpath = std::ffi::OsString::from("-Wl,-rpath,");
             rpath.push(libraries());
             command.arg(shared_library()).arg(rpath);
-        });
-        println!("{}", program.display());
-        program
+        })
     })
+}
+
+/// The harness, linked with the static library and what the Rust runtime in it needs of the system.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_static_library_serves_as_well() {
+    let program = compile("ptc-c-harness-static", |command| {
+        command.arg(libraries().join("libptc.a")).args([
+            "-lgcc_s",
+            "-lutil",
+            "-lrt",
+            "-lpthread",
+            "-lm",
+            "-ldl",
+            "-lc",
+        ]);
+    });
+    run(&program, "calls");
 }
 
 /// Runs the tests of a theme. A library inside somebody else's process has no business on its stderr.
 fn run(program: &Path, theme: &str) {
-    let output = Command::new(program).arg(theme).output().unwrap();
+    let mut command = Command::new(program);
+    // Cargo's own search path, which tests inherit, may lead to an older library.
+    command.arg(theme).env_remove("LD_LIBRARY_PATH");
+    let output = command.output().unwrap();
     let report = String::from_utf8_lossy(&output.stdout);
     println!("{report}");
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -10,16 +10,29 @@
 //! - Handles are made by [`hand_out`] and come back through [`take_back`]. In a process that was forked from the one
 //!   that made them they are only forgotten.
 
+//!
+//! The doc comments are those of the header, so they speak to the reader of C: what rustdoc would call `# Safety` is the
+//! paragraph `Requires:`.
+
 #![allow(non_camel_case_types)]
+#![allow(clippy::missing_safety_doc)]
+
+// In the order in which the header shows them; the empty lines keep rustfmt from sorting.
+mod types;
+
+mod error;
+
+mod host;
+
+mod engine;
+
+mod run;
 
 mod call;
-mod engine;
-mod error;
+
 mod event;
-mod host;
+
 mod result;
-mod run;
-mod types;
 
 pub use call::*;
 pub use engine::*;
@@ -37,9 +50,8 @@ use std::time::Duration;
 
 /// Runs `body`; an error or a panic comes back as an error object.
 fn guard(body: impl FnOnce() -> Result<()>) -> *mut ptc_error {
-    let result = crate::panic::catch(body).unwrap_or_else(|panic| {
-        Err(Error::new(Code::Panic, crate::panic::complaint(&panic)))
-    });
+    let result = crate::panic::catch(body)
+        .unwrap_or_else(|panic| Err(Error::new(Code::Panic, crate::panic::complaint(&panic))));
     match result {
         Ok(()) => ptr::null_mut(),
         Err(error) => ptc_error::hand_out(&error),
