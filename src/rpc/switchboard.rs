@@ -170,11 +170,16 @@ impl Switchboard {
         self.poller.wake_all();
     }
 
+    /// Takes the listener in, at rest: see [`Switchboard::arm_listener`].
     pub(crate) fn add_listener(&self, exchange: &Arc<Exchange>) -> io::Result<()> {
         let id = exchange.listener_id();
         self.sources()
             .insert(id, Source::Listener(Arc::clone(exchange)));
-        self.poller.add(exchange.listener_fd(), id, Interest::READ)
+        let at_rest = Interest {
+            read: false,
+            write: false,
+        };
+        self.poller.add(exchange.listener_fd(), id, at_rest)
     }
 
     pub(crate) fn add_connection(

@@ -164,6 +164,8 @@ impl<'a> Supervisor<'a> {
 
     fn supervise(mut self) -> Remains {
         self.announce();
+        // Not before: nobody should hear of a call in a run that has not started yet.
+        self.exchange().wake_listener();
         panic::rehearse("supervise", &self.run.plan.code);
         while !self.step() {}
         self.settle()
