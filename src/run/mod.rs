@@ -152,8 +152,13 @@ impl Inner {
             "duration_seconds",
             crate::json::seconds(self.began.elapsed()),
         );
-        self.tell(Event::new(EventKind::End, data.finish()));
-        *self.end() = Some(outcome);
+        {
+            // Under one lock: whoever has seen the end can have the outcome, and whoever waits for the outcome does not
+            // return before the end is on its way.
+            let mut end = self.end();
+            *end = Some(outcome);
+            self.tell(Event::new(EventKind::End, data.finish()));
+        }
         self.pulled.end();
         self.ended.notify_all();
         if let Some(lent) = &self.wiring.lent {

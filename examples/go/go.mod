@@ -1,0 +1,3 @@
+module ptc.example/agent
+
+go 1.21
