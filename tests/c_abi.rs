@@ -67,7 +67,9 @@ fn compile(name: &str, link: impl FnOnce(&mut Command)) -> PathBuf {
     let sources = SOURCES.map(|source| root().join("tests/c").join(source));
     let mut command = compiler("CC", "cc");
     command
-        .args(["-std=c99", "-g", "-pthread", "-o"])
+        .args(["-std=c99", "-g", "-pthread"])
+        .args(cfg!(ptc_portable).then_some("-DPTC_PORTABLE"))
+        .arg("-o")
         .arg(&program)
         .args(sources);
     link(&mut command);

@@ -2,12 +2,12 @@
 //!
 //! What holds for every function here, so that their bodies need not repeat it:
 //!
-//! - A panic is caught at the border ([`guard`]) and becomes `PTC_CODE_PANIC`, or the fallback of functions that return no
+//! - A panic is caught at the border (`guard`) and becomes `PTC_CODE_PANIC`, or the fallback of functions that return no
 //!   error.
 //! - NULL is answered with an error, or ignored.
 //! - Text that comes in is copied before the function returns; text that goes out belongs to a handle and has a NUL
 //!   behind it.
-//! - Handles are made by [`hand_out`] and come back through [`take_back`]. In a process that was forked from the one
+//! - Handles are made by `hand_out` and come back through `take_back`. In a process that was forked from the one
 //!   that made them they are only forgotten.
 
 //!

@@ -350,7 +350,6 @@ static void the_first_answer_counts(void)
 struct later {
     struct counter deferred;
     uint64_t ids[8];
-    int in_dispatch;
 };
 
 static void defer(void *user_data, const ptc_call *call)
@@ -361,9 +360,9 @@ static void defer(void *user_data, const ptc_call *call)
     FAILS(ptc_call_defer(id), PTC_CODE_STATE, "deferred already");
     CHECK_INT(ptc_call_is_wanted(id), 1);
     pthread_mutex_lock(&later->deferred.lock);
-    later->ids[later->deferred.value] = id;
+    later->ids[later->deferred.value++] = id;
+    pthread_cond_broadcast(&later->deferred.changed);
     pthread_mutex_unlock(&later->deferred.lock);
-    count(&later->deferred);
 }
 
 /* Answers three deferred calls, the last one first. */
@@ -388,7 +387,7 @@ static void deferred_calls_are_answered_from_another_thread(void)
 {
     int threads;
     for (threads = 0; threads <= 2; threads++) {
-        struct later later = { COUNTER, { 0 }, 0 };
+        struct later later = { COUNTER, { 0 } };
         ptc_engine *engine = dispatching(defer, &later, threads);
         pthread_t helper;
         CHECK_INT(pthread_create(&helper, NULL, answer_later, &later), 0);
@@ -481,7 +480,7 @@ static void any_thread_may_answer_while_dispatch_runs(void)
 
 static void calls_of_an_ended_run_are_stale(void)
 {
-    struct later later = { COUNTER, { 0 }, 0 };
+    struct later later = { COUNTER, { 0 } };
     ptc_engine *engine = dispatching(defer, &later, 1);
     ptc_run *run = start(engine, IMPORT "a()");
     ptc_result *result;
@@ -502,7 +501,7 @@ static void calls_of_an_ended_run_are_stale(void)
 /* Nobody reads the answer to a call whose process is gone, although the run goes on. */
 static void a_call_whose_caller_has_died_is_not_wanted(void)
 {
-    struct later later = { COUNTER, { 0 }, 0 };
+    struct later later = { COUNTER, { 0 } };
     ptc_host host = make_host(defer, NULL, &later, 2);
     ptc_engine *engine = make_engine(CONFIG, &host);
     struct fifo fifo = make_fifo("go");

@@ -18,6 +18,13 @@
 
 #include "ptc.h"
 
+/* Whether the library does without what only Linux has. */
+#ifdef PTC_PORTABLE
+enum { PORTABLE = 1 };
+#else
+enum { PORTABLE = 0 };
+#endif
+
 struct test {
     const char *name;
     void (*run)(void);

@@ -212,15 +212,24 @@ static void signals_stay_with_the_host(void)
 
 /* ---- hosts with habits of their own ---- */
 
-/* Exit codes come from waiting for the child, which such a host makes impossible; the rest must be right. */
+/* Such a host takes the exit statuses away. Linux has another way to learn of them; plain POSIX has none, and the result
+ * says so. */
+static void check_result_without_wait_status(ptc_engine *engine, const char *code, int status, const char *part)
+{
+    ptc_result *result = execute(engine, code);
+    const char *output = ptc_result_output(result, NULL);
+    if (PORTABLE && strstr(output, "its exit status is unknown") != NULL) status = PTC_STATUS_ERROR;
+    check_result(result, status, part);
+}
+
 static void check_results_without_wait_statuses(void)
 {
     ptc_engine *engine = dispatching(answer_null, NULL, 0);
     int i;
     for (i = 0; i < 3; i++) {
-        check_prints(engine, IMPORT "print('right', a())", "right None\n");
-        check_result(execute(engine, "print('before')\nraise ValueError('mine')"), PTC_STATUS_ERROR,
-                     "ValueError: mine");
+        check_result_without_wait_status(engine, IMPORT "print('right', a())", PTC_STATUS_SUCCESS, "right None\n");
+        check_result_without_wait_status(engine, "print('before')\nraise ValueError('mine')", PTC_STATUS_ERROR,
+                                         "ValueError: mine");
     }
     ptc_engine_free(engine);
 }

@@ -78,7 +78,8 @@ static void timeout(void)
     ptc_engine *engine = make_engine("{\"code_execution\": {\"timeout\": 6}}", NULL);
     ptc_result *result = execute(engine, "print('before')\n" MINUTES);
     CHECK_HAS(ptc_result_json(result, NULL), "\"error\":\"Script timed out after 6s and was killed.\"");
-    CHECK_HAS(ptc_result_json(result, NULL), "\"survivors\":0");
+    /* Plain POSIX has no way to look for them. */
+    CHECK_HAS(ptc_result_json(result, NULL), PORTABLE ? "\"survivors\":null" : "\"survivors\":0");
     check_result(result, PTC_STATUS_TIMEOUT, "before\nScript timed out after 6s and was killed.");
     OK(ptc_execute(engine, MINUTES, strlen(MINUTES), "{\"timeout\": 0.25}", 17, NULL, &result));
     check_result(result, PTC_STATUS_TIMEOUT, "Script timed out after 0.25s and was killed.");
