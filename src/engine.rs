@@ -124,12 +124,13 @@ impl Engine {
         options: &str,
         context: usize,
     ) -> Result<Arc<Outcome>> {
-        let run = self.own()?.start(code.as_ref(), options, context, false)?;
-        loop {
-            if let Some(outcome) = run.wait(None)? {
-                return Ok(outcome);
-            }
-        }
+        self.start_unpulled(code.as_ref(), options, context)?
+            .wait_to_the_end()
+    }
+
+    /// As [`Engine::start_with`], for a run whose handle nobody gets: calls that would have to be pulled fail.
+    pub(crate) fn start_unpulled(&self, code: &[u8], options: &str, context: usize) -> Result<Run> {
+        self.own()?.start(code, options, context, false)
     }
 
     /// The definition of the `execute_code` tool to show the model: `anthropic`, `openai`, `mcp` or `text`.

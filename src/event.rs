@@ -25,7 +25,7 @@ pub enum EventKind {
     Call = 4,
     /// A call has ended. Data: its entry in the result's `tool_calls`.
     CallEnd = 5,
-    /// The run has ended. Data: a JSON object with `status`, `tool_calls_made` and `duration_seconds`.
+    /// The run has ended. Data: a JSON object with `status` and `duration_seconds`.
     End = 6,
 }
 
@@ -154,6 +154,7 @@ struct Signal {
 impl Signal {
     fn new() -> io::Result<Signal> {
         let (ours, hosts) = fd::socketpair()?;
+        fd::set_nonblocking(hosts.as_raw_fd())?;
         Ok(Signal { ours, hosts })
     }
 
@@ -231,6 +232,11 @@ impl PullQueue {
                 }
             };
         }
+    }
+
+    /// Nobody can pull any more: closes the descriptor now, not when the run lets go of its last part.
+    pub(crate) fn close_fd(&self) {
+        self.state().signal = None;
     }
 
     /// The descriptor, made at the first call.

@@ -22,6 +22,7 @@ use crate::error::{Code, Error, Result};
 use crate::event::{Event, EventKind, PullQueue, PushQueue};
 use crate::host::Callbacks;
 use crate::json::ObjectWriter;
+use crate::panic;
 use crate::rpc::call::Pending;
 use crate::rpc::exchange::Observer;
 use crate::rpc::ledger::Record;
@@ -142,9 +143,10 @@ impl Inner {
 
     /// Does it all; to be called once, on a thread of the engine.
     pub(crate) fn execute(self: &Arc<Self>, launcher: &Launcher) {
-        let remains = supervise::execute(self, launcher);
+        let outcome = panic::catch(|| supervise::execute(self, launcher).into_outcome())
+            .unwrap_or_else(|panic| supervise::panicked(self, launcher, &panic).into_outcome());
         sys::dir::retry_removals(&launcher.parents, sys::dir::PREFIX);
-        let outcome = Arc::new(remains.into_outcome());
+        let outcome = Arc::new(outcome);
         let mut data = ObjectWriter::default();
         data.string("status", outcome.status().name()).raw(
             "duration_seconds",
@@ -326,6 +328,7 @@ impl Inner {
 
 impl Observer for Inner {
     fn offer(&self, pending: &Arc<Pending>) {
+        panic::rehearse("offer", &self.plan.code);
         match self.wiring.calls_go {
             CallsGo::ToDispatch => {
                 self.announce(pending);
@@ -379,6 +382,7 @@ impl Drop for Guard {
         if self.pid == sys::host::pid() {
             self.inner
                 .stop(StopCause::Cancelled(Some("the run was dropped".into())));
+            self.inner.pulled.close_fd();
         }
     }
 }
@@ -400,6 +404,15 @@ impl Run {
     /// [`Code::State`] inside a callback of this run, or in a forked child of the process that started it.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<Arc<Outcome>>> {
         self.own()?.wait(deadline(timeout))
+    }
+
+    /// As [`Run::wait`] without a limit.
+    pub(crate) fn wait_to_the_end(&self) -> Result<Arc<Outcome>> {
+        loop {
+            if let Some(outcome) = self.wait(None)? {
+                return Ok(outcome);
+            }
+        }
     }
 
     /// The next event of a run whose host pulls (no dispatch callback), waiting for it at most `timeout`. `Ok(None)`:
