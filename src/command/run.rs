@@ -38,7 +38,7 @@ pub(super) fn run(arguments: Vec<String>) -> Result<u8, Usage> {
     let given = args::parse(arguments, &OPTIONS)?;
     let tools = Arc::new(CommandTools::parse(given.all("--tool"))?);
     let code = script(&given.operands)?;
-    let engine = Engine::new(&configuration(&given, &tools)?, Host::new())?;
+    let engine = Engine::new(&configuration(&given, &tools)?, Host::new().patient())?;
     let interrupts = Interrupts::install()?;
     let run = engine.start(code, &options(&given)?)?;
     interrupts.attach(&run);
