@@ -365,6 +365,15 @@ fn commands_serve_tools() {
     );
 }
 
+/// An exit that is seen at a moment when nobody acts on it is waited for ever after; it takes many to meet that moment.
+#[test]
+fn the_end_of_no_command_is_missed() {
+    let code =
+        "from hermes_tools import n\nfor i in range(1000): assert n() is None\nprint('all')\n";
+    let output = run(code, &["--tool", "n=:", "--max-tool-calls", "1000"]);
+    assert_eq!((text(&output.stdout), text(&output.stderr)), ("all\n", ""));
+}
+
 #[test]
 fn a_command_that_fails_is_a_failed_call() {
     let code = "from hermes_tools import bad\nprint(bad()['error'])\n";
