@@ -57,6 +57,7 @@ struct State {
 struct Serving {
     dispatches: bool,
     pushes_events: bool,
+    is_patient: bool,
     /// With lent threads: each run has a board of its own, served by whoever waits for it.
     pool: Option<Arc<Pool>>,
     /// Reads the requests of runs whose calls are pulled.
@@ -283,6 +284,7 @@ impl Inner {
             ),
             pushes: callback_board.filter(|_| serving.pushes_events).cloned(),
             lent,
+            is_patient: serving.is_patient,
             calls_go: match (serving.dispatches, can_pull) {
                 (true, _) => CallsGo::ToDispatch,
                 (false, true) => CallsGo::ToQueue,
@@ -379,6 +381,7 @@ impl Serving {
         Ok(Serving {
             dispatches,
             pushes_events,
+            is_patient: host.is_patient,
             pool: pool(has_callbacks && host.threads > 0, "ptc-call", host.threads)?,
             pump: pool(!dispatches, "ptc-pump", 1)?,
         })

@@ -190,7 +190,7 @@ impl Watch {
         scan::sweep(&self.child.target(None), deadline_after(SWEEP_PATIENCE));
         let drained = deadline_after(DRAIN);
         while self.streams.iter().any(Stream::is_open) && !has_passed(drained) {
-            self.read_when_ready(-1, drained);
+            self.read_when_ready([-1, -1], drained);
         }
         let status = self.child.reap();
         let [stdout, stderr] = self.streams.map(|stream| stream.capture);
@@ -210,24 +210,26 @@ impl Watch {
             if has_passed(deadline) {
                 break End::TimedOut;
             }
-            if self.read_when_ready(self.stop_fd, deadline) {
+            if self.read_when_ready([self.child.exit_fd(), self.stop_fd], deadline) {
                 break End::Stopped;
             }
         };
         let _ = self.child.terminate();
         let kill_at = deadline_after(self.grace);
         while !self.child.has_exited() && !has_passed(kill_at) {
-            self.read_when_ready(-1, kill_at);
+            self.read_when_ready([self.child.exit_fd(), -1], kill_at);
         }
         Some(cut_short)
     }
 
-    /// Waits for anything and reads what there is; true when the stop was pulled.
-    fn read_when_ready(&mut self, stop_fd: RawFd, deadline: Option<Instant>) -> bool {
-        let exit_fd = match self.child.has_exited() {
-            true => -1,
-            false => self.child.exit_fd(),
-        };
+    /// Waits for anything and reads what there is; true when the stop was pulled. An exit that is known, which would
+    /// end the wait at once, and a stop that no longer counts are -1. Whether it is known is for the caller to say: seen
+    /// only here, the exit would be neither acted on nor waited for.
+    fn read_when_ready(
+        &mut self,
+        [exit_fd, stop_fd]: [RawFd; 2],
+        deadline: Option<Instant>,
+    ) -> bool {
         let mut fds = [
             PollFd::readable(self.streams[0].raw_fd()),
             PollFd::readable(self.streams[1].raw_fd()),

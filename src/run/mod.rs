@@ -49,6 +49,8 @@ pub(crate) struct Wiring {
     pub pushes: Option<Arc<Switchboard>>,
     /// The board that a waiting thread serves, if it lends itself.
     pub lent: Option<Arc<Switchboard>>,
+    /// Whether the script waits for a slow puller.
+    pub is_patient: bool,
     pub calls_go: CallsGo,
 }
 
@@ -130,11 +132,14 @@ impl Inner {
             me: Weak::clone(me),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             plan,
+            pulled: match wiring.is_patient && wiring.calls_go == CallsGo::ToQueue {
+                true => PullQueue::keeping_all(),
+                false => PullQueue::default(),
+            },
             wiring,
             began: Instant::now(),
             stop: Mutex::new(None),
             wake,
-            pulled: PullQueue::default(),
             pushed: PushQueue::default(),
             end: Mutex::new(None),
             ended: Condvar::new(),
@@ -426,7 +431,11 @@ impl Run {
             let message = "events are not pulled here: the host has a dispatch callback; give on_event to be told of events";
             return Err(Error::new(Code::State, message));
         }
-        Ok(inner.pulled.pull(deadline(timeout)))
+        let event = inner.pulled.pull(deadline(timeout));
+        if inner.pulled.has_made_room() {
+            inner.wake.wake();
+        }
+        Ok(event)
     }
 
     /// A descriptor that is readable while an event waits or the run has ended: one end of a non-blocking socket pair

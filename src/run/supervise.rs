@@ -243,9 +243,14 @@ impl<'a> Supervisor<'a> {
 
     fn wait(&mut self) {
         let deadline = self.next_deadline();
+        let output = |stream: &Stream| match self.run.pulled.is_full() {
+            // The script waits; whoever makes room wakes this thread.
+            true => -1,
+            false => stream.raw_fd(),
+        };
         let mut fds = [
-            PollFd::readable(self.stdout.raw_fd()),
-            PollFd::readable(self.stderr.raw_fd()),
+            PollFd::readable(output(&self.stdout)),
+            PollFd::readable(output(&self.stderr)),
             PollFd::readable(self.launched.child.exit_fd()),
             PollFd::readable(self.run.wake.fd()),
         ];
