@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// What a script begins with to have `gate`, its connection to the test.
 pub const GATE: &str = "
@@ -75,6 +76,44 @@ impl Gate {
             .recv_timeout(PATIENCE)
             .expect("the script comes to the gate");
         Visitor::new(stream)
+    }
+
+    /// Starts a script with a timeout that says `up` at the gate when it is ready for it, and again with a longer one
+    /// if that has come first: how long a start takes is the machine's business.
+    pub fn visitor_in_time(&self, start: impl Fn(&str) -> Run) -> (Run, Visitor) {
+        let has_ended = |run: &Run| run.wait(Some(Duration::ZERO)).unwrap().is_some();
+        self.visitor_before(start, has_ended)
+    }
+
+    /// As [`Gate::visitor_in_time`] for a run that this thread must not wait for, not even for a moment.
+    pub fn visitor_before(
+        &self,
+        start: impl Fn(&str) -> Run,
+        has_ended: impl Fn(&Run) -> bool,
+    ) -> (Run, Visitor) {
+        for timeout in ["1", "5", "25", "100"] {
+            let run = start(&self.options(&format!(r#""timeout":{timeout}"#)));
+            if let Some(mut visitor) = self.visitor_or_end(|| has_ended(&run)) {
+                let mut line = String::new();
+                if visitor.0.read_line(&mut line).is_ok() && line == "up\n" {
+                    return (run, visitor);
+                }
+            }
+        }
+        panic!("the script never came to the gate");
+    }
+
+    fn visitor_or_end(&self, has_ended: impl Fn() -> bool) -> Option<Visitor> {
+        let visitors = self.visitors.lock().unwrap();
+        loop {
+            if let Ok(stream) = visitors.recv_timeout(Duration::from_millis(20)) {
+                return Some(Visitor::new(stream));
+            }
+            if has_ended() {
+                // It may have come and gone meanwhile.
+                return visitors.try_recv().ok().map(Visitor::new);
+            }
+        }
     }
 }
 
