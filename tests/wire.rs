@@ -902,8 +902,7 @@ print(answers == list(range(32)))
     let ran = execute(&engine, "", code);
     assert_eq!(ran.printed(), "True\n");
     assert_eq!(ran.json["tool_calls_made"], 32);
-    let peak = flight.change(|flight| flight.peak);
-    peak
+    flight.change(|flight| flight.peak)
 }
 
 #[test]

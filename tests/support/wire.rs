@@ -219,7 +219,7 @@ impl Talk {
     /// A connection that has shown the token.
     pub fn client(&self) -> Client {
         let mut client = self.stranger();
-        client.send(&self.greeting());
+        client.send(self.greeting());
         client
     }
 
