@@ -9,7 +9,8 @@
 //! means that the host is gone.
 //!
 //! What it does not cover: processes that left the group, and a host that forked without exec while the leash
-//! existed (the copy of the write end lives on).
+//! existed (the copy of the write end lives on). A child that watches itself does not while it is stopped, or in one
+//! long call of a C function.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
