@@ -457,9 +457,13 @@ while True:
 ";
 
 const CALLS: &str = "
-import hermes_tools
+import hermes_tools, signal
 gate.sendall(b'up\\n')
-hermes_tools.echo(value=1)
+try:
+    hermes_tools.echo(value=1)
+finally:
+    while True:
+        signal.pause()
 ";
 
 #[test]
