@@ -364,13 +364,18 @@ fn the_hunt_for_one_run_spares_the_daemons_of_another() {
 
 // ---- the death of the host ----
 
+/// Every engine that starts on this machine kills what dead hosts have left, by its tag. What the leash alone does shows
+/// without one.
+const NO_TAG: &str = "tag";
+
 /// A host in a process of its own, which runs one script until it is killed.
 struct OtherHost(Child);
 
 impl OtherHost {
-    fn start(temp: &Path, gate: &Gate, script: &str) -> OtherHost {
+    fn start(temp: &Path, gate: &Gate, deny: &str, script: &str) -> OtherHost {
         let task = json!({"gate": gate.path(), "code": code(script)});
         let mut command = alone_command("other_host_alone", &task.to_string());
+        command.env("PTC_TEST_DENY", deny);
         command
             .env("TMPDIR", temp)
             .stdout(Stdio::null())
@@ -476,7 +481,7 @@ fn a_script_dies_with_its_host() {
     }
     for script in scripts {
         let gate = Gate::new();
-        let host = OtherHost::start(temp.path(), &gate, script);
+        let host = OtherHost::start(temp.path(), &gate, NO_TAG, script);
         let mut visitor = gate.visitor();
         assert_eq!(visitor.line(), "up");
         // The engine of this host has removed what the one before has left.
@@ -493,7 +498,7 @@ fn a_script_dies_with_its_host() {
 #[test]
 fn a_script_dies_with_a_host_that_is_inside_of_dispatch() {
     let (temp, gate) = (TempDir::new(), Gate::new());
-    let host = OtherHost::start(temp.path(), &gate, CALLS);
+    let host = OtherHost::start(temp.path(), &gate, NO_TAG, CALLS);
     let mut script = gate.visitor();
     assert_eq!(script.line(), "up");
     let mut dispatch = gate.visitor();
@@ -512,7 +517,7 @@ fn a_host_may_die_at_any_moment() {
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;
     for _ in 0..30 {
         let gate = Gate::new();
-        let host = OtherHost::start(temp.path(), &gate, CALLS);
+        let host = OtherHost::start(temp.path(), &gate, NO_TAG, CALLS);
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
@@ -554,8 +559,8 @@ fn wait_until_nobody_has(gate: &Gate) {
 fn the_sweep_of_a_new_engine_spares_what_belongs_to_a_living_one() {
     let temp = TempDir::new();
     let (dead_gate, live_gate) = (Gate::new(), Gate::new());
-    let dead = OtherHost::start(temp.path(), &dead_gate, BUSY);
-    let live = OtherHost::start(temp.path(), &live_gate, CHILDREN);
+    let dead = OtherHost::start(temp.path(), &dead_gate, NO_TAG, BUSY);
+    let live = OtherHost::start(temp.path(), &live_gate, NO_TAG, CHILDREN);
     let (mut dead_script, mut live_script) = (dead_gate.visitor(), live_gate.visitor());
     assert_eq!(
         (dead_script.line(), live_script.line()),
@@ -579,7 +584,7 @@ fn a_daemon_of_a_dead_host_is_found_by_the_next_engine_and_one_of_a_living_host_
         script!("daemon")
     );
     let start = |gate: &Gate| {
-        let host = OtherHost::start(temp.path(), gate, &script);
+        let host = OtherHost::start(temp.path(), gate, "", &script);
         let mut visitor = gate.visitor();
         let pid = visitor.line();
         assert_eq!(visitor.line(), "up");
