@@ -283,6 +283,7 @@ impl Pending {
         self.record.close(state, frame.len());
         self.exchange.release(self, state);
         self.connection.send(frame);
+        self.connection.count_closed();
         self.exchange.ended(&self.record);
         outcome
     }

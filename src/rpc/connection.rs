@@ -46,6 +46,8 @@ struct Output {
     open_calls: usize,
     /// Reading is put off until replies were taken.
     paused: bool,
+    /// Lines that were read already may wait for the same, where no event of the socket tells of them.
+    holds_lines: bool,
     half_closed: bool,
     closed: bool,
 }
@@ -80,11 +82,19 @@ impl Connection {
         self.fd.as_raw_fd()
     }
 
-    /// Reads what is there and hands each line to `exchange`. The caller re-arms the connection afterwards.
+    /// Reads what is there and hands each line to `exchange`, until it is enough for now. The caller re-arms the
+    /// connection afterwards.
     pub(crate) fn receive(self: &Arc<Self>, exchange: &Arc<Exchange>) -> Liveness {
         let mut input = self.input();
         let mut budget = READ_BUDGET;
+        let mut is_empty = false;
         loop {
+            if !self.take_lines(&mut input, exchange) {
+                return Liveness::Dead;
+            }
+            if is_empty || budget == 0 || self.must_pause() {
+                return Liveness::Open;
+            }
             let asked = std::cell::Cell::new(0);
             let got = input.lines.fill(|room| {
                 asked.set(room.len());
@@ -93,14 +103,9 @@ impl Connection {
             match got {
                 Ok(0) => return self.at_end_of_input(),
                 Ok(n) => {
-                    if !self.take_lines(&mut input, exchange) {
-                        return Liveness::Dead;
-                    }
                     budget = budget.saturating_sub(n);
                     // A short read has emptied the socket: asking again would only cost a system call.
-                    if n < asked.get() || budget == 0 || self.must_pause() {
-                        return Liveness::Open;
-                    }
+                    is_empty = n < asked.get();
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Liveness::Open,
                 Err(_) => return Liveness::Dead,
@@ -108,9 +113,17 @@ impl Connection {
         }
     }
 
-    /// Handles every complete line; false when the connection has to go.
+    /// Handles complete lines, as many as may be handled now; false when the connection has to go.
     fn take_lines(self: &Arc<Self>, input: &mut Input, exchange: &Arc<Exchange>) -> bool {
-        while let Some(line) = input.lines.next_line() {
+        loop {
+            // One read may hold hundreds of requests, each for a reply of any size.
+            let is_over = self.output().hold_lines_if_over();
+            if is_over {
+                return true;
+            }
+            let Some(line) = input.lines.next_line() else {
+                return true;
+            };
             if !input.authorized {
                 if !self.authorize(&line, exchange) {
                     return false;
@@ -124,7 +137,6 @@ impl Connection {
                 Line::TooLong { size, head } => exchange.refuse_oversized(self, size, &head),
             }
         }
-        true
     }
 
     fn authorize(&self, line: &Line, exchange: &Exchange) -> bool {
@@ -160,7 +172,7 @@ impl Connection {
             return;
         }
         if output.backlog() > 0 {
-            output.pending.extend_from_slice(&frame);
+            output.append(&frame);
             return;
         }
         output.pending = frame;
@@ -207,7 +219,10 @@ impl Connection {
         let interest = Interest {
             read: !output.paused && !output.half_closed,
             // The last reply to a client that has stopped sending wakes a server, which then closes the connection.
-            write: output.backlog() > 0 || (output.half_closed && output.open_calls == 0),
+            // The same for lines that wait here: a socket that can be written to tells so at once.
+            write: output.backlog() > 0
+                || (output.half_closed && output.open_calls == 0)
+                || (output.holds_lines && !output.paused),
         };
         self.board.arm_connection(self, interest);
     }
@@ -222,7 +237,8 @@ impl Connection {
         self.output().open_calls += 1;
     }
 
-    /// One call fewer is open; a connection that was paused for it is read again.
+    /// One call fewer is open; a connection that was paused for it is read again. To be called after its reply was
+    /// sent: with the last one a client that has stopped sending is left.
     pub(crate) fn count_closed(&self) {
         let mut output = self.output();
         output.open_calls = output.open_calls.saturating_sub(1);
@@ -257,6 +273,20 @@ impl Connection {
 impl Output {
     fn backlog(&self) -> usize {
         self.pending.len() - self.sent
+    }
+
+    /// Appends to what waits and forgets what was sent of it, so that a slow reader's replies do not add up here.
+    fn append(&mut self, frame: &[u8]) {
+        if self.sent >= self.backlog() {
+            self.pending.drain(..self.sent);
+            self.sent = 0;
+        }
+        self.pending.extend_from_slice(frame);
+    }
+
+    fn hold_lines_if_over(&mut self) -> bool {
+        self.holds_lines = self.is_over();
+        self.holds_lines
     }
 
     fn is_over(&self) -> bool {

@@ -328,7 +328,6 @@ impl Exchange {
             self.forget(&mut state, pending);
             self.next_turns(&mut state)
         };
-        pending.connection.count_closed();
         for next in turns {
             self.board.post_call(next);
             self.board.wake_one();

@@ -152,17 +152,13 @@ impl Inner {
             .unwrap_or_else(|panic| supervise::panicked(self, launcher, &panic).into_outcome());
         sys::dir::retry_removals(&launcher.parents, sys::dir::PREFIX);
         let outcome = Arc::new(outcome);
-        let mut data = ObjectWriter::default();
-        data.string("status", outcome.status().name()).raw(
-            "duration_seconds",
-            crate::json::seconds(self.began.elapsed()),
-        );
+        let told = Event::new(EventKind::End, outcome.end_event());
         {
             // Under one lock: whoever has seen the end can have the outcome, and whoever waits for the outcome does not
             // return before the end is on its way.
             let mut end = self.end();
             *end = Some(outcome);
-            self.tell(Event::new(EventKind::End, data.finish()));
+            self.tell(told);
         }
         self.pulled.end();
         self.ended.notify_all();

@@ -44,6 +44,7 @@ pub struct Outcome {
     hint: Option<String>,
     is_exit: bool,
     json: String,
+    end_event: String,
 }
 
 impl Outcome {
@@ -66,6 +67,11 @@ impl Outcome {
     /// One sentence for the model on a mistake that is known.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
+    }
+
+    /// The data of the event that tells of the end: what the result says, without the output.
+    pub(crate) fn end_event(&self) -> &str {
+        &self.end_event
     }
 
     /// Whether the script ended by itself, with an exit code.
@@ -152,6 +158,7 @@ impl Remains {
         let hint = self.hint(status);
         let json = self.json(status, &output, error.as_deref(), hint.as_deref());
         Outcome {
+            end_event: self.end_event(status),
             status,
             output,
             is_exit: matches!(self.ending, Ending::Exited(ExitStatus::Exited(_))),
@@ -159,6 +166,14 @@ impl Remains {
             hint,
             json,
         }
+    }
+
+    fn end_event(&self, status: Status) -> String {
+        let mut data = ObjectWriter::default();
+        data.string("status", status.name())
+            .raw("tool_calls_made", self.calls.counts.made)
+            .raw("duration_seconds", json::seconds(self.duration));
+        data.finish()
     }
 
     fn status(&self) -> Status {

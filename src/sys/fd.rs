@@ -149,15 +149,10 @@ const HIGH: RawFd = 10;
 
 /// A close-on-exec duplicate that the child's `dup2` cannot reach.
 pub(crate) fn dup_high(fd: RawFd) -> io::Result<OwnedFd> {
-    dup_above(fd, HIGH)
-}
-
-/// A close-on-exec duplicate that the child's `dup2` cannot reach, numbered `lowest` or higher.
-pub(super) fn dup_above(fd: RawFd, lowest: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: fcntl with an integer argument touches no memory of ours.
-    let copied = check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, lowest.max(HIGH)) });
+    let copied = check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, HIGH) });
     let raw = copied.map_err(|error| match error.raw_os_error() {
-        // So fcntl(2) says that `lowest` itself is over RLIMIT_NOFILE.
+        // So fcntl(2) says that `HIGH` itself is over RLIMIT_NOFILE.
         Some(libc::EINVAL) => io::Error::from_raw_os_error(libc::EMFILE),
         _ => error,
     })?;

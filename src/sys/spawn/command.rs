@@ -173,7 +173,7 @@ impl<'a> Prepared<'a> {
                 .command
                 .leash
                 .as_ref()
-                .map_or(-1, |leash| leash.to_own()),
+                .map_or([-1; 2], |leash| leash.to_own()),
             oom_score: self.oom_score.as_ptr(),
             oom_score_length: self.oom_score.len(),
             confine: self.command.confine.plan(),

@@ -27,8 +27,8 @@ pub(super) struct Plan {
     pub(super) stream_count: usize,
     pub(super) limits: *const Limit,
     pub(super) limit_count: usize,
-    /// Descriptor that the child's group is to own, or -1.
-    pub(super) leash: c_int,
+    /// Descriptors that the child's group is to own, or -1.
+    pub(super) leash: [c_int; 2],
     pub(super) oom_score: *const u8,
     pub(super) oom_score_length: usize,
     pub(super) confine: confine::Plan,
@@ -106,8 +106,10 @@ unsafe fn become_program(plan: &Plan) -> Result<Infallible, Failure> {
     ops::reset_dispositions();
     ops::new_session().map_err(failed(Step::Session))?;
     begin(plan, Step::Leash)?;
-    if plan.leash >= 0 {
-        ops::own_leash(plan.leash).map_err(failed(Step::Leash))?;
+    for end in plan.leash {
+        if end >= 0 {
+            ops::own_leash(end).map_err(failed(Step::Leash))?;
+        }
     }
     if plan.oom_score_length > 0 {
         // SAFETY: the text belongs to the prepared command. Failure is no reason not to run.
