@@ -77,7 +77,7 @@ static void a_run_is_served_with_poll(void)
         "1 {\"pid\":", "\"python\":\"",
         "\n4 {\"id\":", "\"tool\":\"a\",\"args_preview\":\"{",
         "\n5 {\"id\":", "\"state\":\"answered\"",
-        "\n6 {\"status\":\"success\",\"duration_seconds\":", NULL
+        "\n6 {\"status\":\"success\"", "\"duration_seconds\":", NULL
     };
     static const char *const output[] = { "1 {\"pid\":", "\n2 out\n", "a\n", "6 {", NULL };
     static const char *const errors[] = { "1 {\"pid\":", "\n3 err\n", "6 {", NULL };
