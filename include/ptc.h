@@ -10,12 +10,13 @@
  *   "last error" and nothing else in thread-local storage.
  * - Text and JSON go in as (pointer, length), need no NUL and are copied. Text comes out with a NUL behind it and belongs to
  *   the handle that it came from.
- * - Every handle may be used from any thread, and by several at once, except that nobody may use one while or after it is
- *   freed. Freeing NULL is fine. In a child that the host forked, calls on inherited handles return PTC_CODE_STATE, and
- *   freeing them only forgets them.
+ * - Every handle may be used from any thread, by several at once, and inside callbacks: that is what "Threads: any" says.
+ *   Only, nobody may use one while or after it is freed. Freeing NULL is fine. In a child that the host forked, calls on
+ *   inherited handles return PTC_CODE_STATE, and freeing them only forgets them; make a new engine there.
+ * - "Requires" is what the library cannot check: breaking it is undefined behaviour.
  * - A call is answered by its id, once, now or later, from any thread.
  * - No lock is held while a callback runs: inside one everything is allowed but waiting for the same run and closing the
- *   engine, which return PTC_CODE_STATE.
+ *   engine, which return PTC_CODE_STATE. Freeing the engine is allowed.
  * - No function panics, aborts or prints. The library installs no signal handler, waits for no process but its own, changes
  *   no process-wide state, and leaves no thread, descriptor, file or process after ptc_engine_free.
  */
@@ -91,7 +92,8 @@ enum ptc_event_kind {
    */
   PTC_EVENT_STARTED = 1,
   /**
-   * Bytes that the script wrote to stdout, cut anywhere.
+   * Bytes that the script wrote to stdout, cut anywhere. Where more than 1 MiB waits to be taken, some are left out and a
+   * line says so; the result is complete all the same.
    */
   PTC_EVENT_STDOUT = 2,
   /**
@@ -170,17 +172,19 @@ struct ptc_run;
 /**
  * Serves a tool call. `call` is valid until the function returns; take its id with `ptc_call_id` to answer later. The
  * function answers (`ptc_call_reply`, `ptc_call_reply_text`, `ptc_call_fail`) or says that it will (`ptc_call_defer`);
- * returning without any of these fails the call. It must not leave by longjmp or by an exception.
+ * returning without any of these fails the call at once. It must not leave by longjmp or by an exception.
  */
 typedef void (*ptc_dispatch_fn)(void *user_data, const struct ptc_call *call);
 
 /**
- * Is told of an event. `event` is valid until the function returns and must not be freed.
+ * Is told of an event. `event` is valid until the function returns and must not be freed. The events of a run come in order
+ * and one at a time.
  */
 typedef void (*ptc_event_fn)(void *user_data, const struct ptc_event *event);
 
 /**
- * Is told that `user_data` is not needed any more.
+ * Is told that `user_data` is not needed any more. It is called by the thread that closes the engine; for an engine that was
+ * freed inside one of its callbacks, by a thread of its own.
  */
 typedef void (*ptc_drop_fn)(void *user_data);
 
@@ -194,7 +198,7 @@ struct ptc_host {
    */
   size_t struct_size;
   /**
-   * Given to each callback. With `threads` > 0 it is used from several threads.
+   * Given to each callback and never looked at. With `threads` > 0 it is used from several threads.
    */
   void *user_data;
   /**
@@ -202,16 +206,16 @@ struct ptc_host {
    */
   ptc_dispatch_fn dispatch;
   /**
-   * NULL: no events are pushed.
+   * NULL: no events are pushed. A host that pulls its calls may be told of events all the same.
    */
   ptc_event_fn on_event;
   /**
-   * Called exactly once with `user_data`, after the last callback; also when `ptc_engine_new` fails.
+   * Called exactly once with `user_data`, after the last callback; also when `ptc_engine_new` fails. NULL: nothing to do.
    */
   ptc_drop_fn drop;
   /**
-   * 0: callbacks run only on a thread that is inside `ptc_execute` or `ptc_run_wait`. n: on at most n long-lived engine
-   * threads, in parallel.
+   * 0: callbacks run only on a thread that is inside `ptc_execute` or `ptc_run_wait`. n, up to 1024: on at most n
+   * long-lived engine threads, in parallel.
    */
   int32_t threads;
 };
@@ -221,98 +225,64 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * The call's id: unique in this process, never reused, never 0. 0 for NULL.
+ * The version of the library, such as "0.1.0". A static string; never NULL.
  *
- * # Safety
- * `call` is NULL or a call whose callback or event is still there.
+ * Threads: any.
  */
-uint64_t ptc_call_id(const struct ptc_call *call);
+const char *ptc_version(void);
 
 /**
- * The tool's name, NUL-terminated; `len` (may be NULL) receives its length. NULL for NULL.
+ * The ABI version that the library implements. It serves hosts that were compiled with a `PTC_ABI_VERSION` up to this.
  *
- * # Safety
- * `call` is NULL or a call whose callback or event is still there; `len` is NULL or writable.
+ * Threads: any.
  */
-const char *ptc_call_tool(const struct ptc_call *call, size_t *len);
+uint32_t ptc_abi_version(void);
 
 /**
- * The arguments: a JSON object as the script sent it, NUL-terminated; `len` (may be NULL) receives its length. NULL for NULL.
+ * Whether scripts can be run on this platform at all: 1 or 0. Where it is 0 `ptc_engine_new` returns
+ * `PTC_CODE_UNSUPPORTED`, and a host falls back to ordinary tool calls.
  *
- * # Safety
- * As `ptc_call_tool`.
+ * Threads: any.
  */
-const char *ptc_call_args(const struct ptc_call *call,
-                          size_t *len);
+int32_t ptc_is_supported(void);
 
 /**
- * The context that was given to `ptc_run_start` or `ptc_execute`. NULL for NULL.
+ * The error's `ptc_code`; 0 for NULL.
  *
- * # Safety
- * `call` is NULL or a call whose callback or event is still there.
+ * Requires: `error` is NULL or was not freed.
+ * Threads: any.
  */
-void *ptc_call_context(const struct ptc_call *call);
+int32_t ptc_error_code(const struct ptc_error *error);
 
 /**
- * Says, inside dispatch, that the answer comes later. Then any thread may answer, also before this one has returned.
+ * The error's message: what was wrong, where, and what to do. NUL-terminated UTF-8 that belongs to the error and lives as
+ * long; `len` (may be NULL) receives its length in bytes, without the NUL. NULL, and length 0, for NULL.
  *
- * Errors: `PTC_CODE_STATE` when the call is not open or was deferred before.
+ * Requires: `error` is NULL or was not freed; `len` is NULL or writable.
+ * Threads: any.
  */
-struct ptc_error *ptc_call_defer(uint64_t id);
+const char *ptc_error_message(const struct ptc_error *error,
+                              size_t *len);
 
 /**
- * Answers a call with a JSON value of any kind. The text is copied.
+ * Frees an error. NULL is fine.
  *
- * Errors: `PTC_CODE_STATE` when the call was answered before, its run has ended, or there never was one; nothing else happens
- * then. `PTC_CODE_INVALID_ARGUMENT` when `json` is not valid JSON or larger than `max_message_bytes`; the script then sees a
- * failed call.
- *
- * # Safety
- * `json` is readable for `len` bytes.
+ * Requires: `error` is NULL or was not freed.
+ * Threads: any.
  */
-struct ptc_error *ptc_call_reply(uint64_t id,
-                                 const char *json,
-                                 size_t len);
+void ptc_error_free(struct ptc_error *error);
 
 /**
- * Answers a call with a string, which is never parsed: the script gets a `str`. The text is copied.
+ * Makes an engine. `config` is a JSON object (`len` 0: all defaults), `host` the callbacks (NULL: none, calls are pulled);
+ * both are copied. `*out` is the engine, to be freed with `ptc_engine_free`, or NULL after an error. The host's environment
+ * is copied now, of which scripts get the harmless part; no interpreter is looked for before the first run.
  *
- * Errors: as `ptc_call_reply`; text that is not UTF-8 is `PTC_CODE_INVALID_ARGUMENT`.
- *
- * # Safety
- * `text` is readable for `len` bytes.
- */
-struct ptc_error *ptc_call_reply_text(uint64_t id, const char *text, size_t len);
-
-/**
- * Answers a call with an error: the script gets `{"error": message}`, or a `ToolError` where the configuration says so. A
- * message that is not UTF-8 is repaired.
- *
- * Errors: `PTC_CODE_STATE` as `ptc_call_reply`.
- *
- * # Safety
- * `message` is readable for `len` bytes.
- */
-struct ptc_error *ptc_call_fail(uint64_t id,
-                                const char *message,
-                                size_t len);
-
-/**
- * Whether an answer to the call would still reach its script: 0 once it was answered, its run has ended or its caller is gone.
- */
-int32_t ptc_call_is_wanted(uint64_t id);
-
-/**
- * Makes an engine. `config` is a JSON object (`len` 0: all defaults), `host` the callbacks (NULL: none, calls are pulled).
- * On success `*out` is the engine, to be freed with `ptc_engine_free`. The host's environment is copied now; no
- * interpreter is looked for before the first run.
+ * On failure too the host's `drop` is called, before this returns, unless `struct_size` cannot be that of a `ptc_host`.
  *
  * Errors: `PTC_CODE_CONFIG` names the JSON path of what is wrong; `PTC_CODE_INVALID_ARGUMENT` for NULL, bad UTF-8 or a host
- * struct that does not fit; `PTC_CODE_UNSUPPORTED` where scripts cannot run; `PTC_CODE_IO` when descriptors or threads have
- * run out. The host's `drop` is called on failure too.
- *
- * # Safety
- * `config` is readable for `len` bytes; `host` is NULL or a valid struct; `out` is writable.
+ * struct that does not fit; `PTC_CODE_UNSUPPORTED` where scripts cannot run; `PTC_CODE_IO` when descriptors have run out.
+ * Requires: `config` is readable for `len` bytes; `host` is NULL or readable for its `struct_size`; `out` is writable.
+ * Threads: any; not while another thread changes the environment.
  */
 struct ptc_error *ptc_engine_new(const char *config,
                                  size_t len,
@@ -320,13 +290,13 @@ struct ptc_error *ptc_engine_new(const char *config,
                                  struct ptc_engine **out);
 
 /**
- * The definition of the `execute_code` tool for the model. `format` is "anthropic", "openai", "mcp" or "text". `*out` is
- * NUL-terminated UTF-8 to be freed with `ptc_string_free`; `len` (may be NULL) receives its length.
+ * The definition of the `execute_code` tool for the model. `format` is "anthropic", "openai", "mcp" (all JSON) or "text".
+ * `*out` is NUL-terminated UTF-8, to be freed with `ptc_string_free`, or NULL after an error; `len` (may be NULL) receives its
+ * length in bytes, without the NUL.
  *
- * Errors: `PTC_CODE_INVALID_ARGUMENT` for an unknown format.
- *
- * # Safety
- * `engine` is a live engine; `format` is a NUL-terminated string; `out` is writable, `len` NULL or writable.
+ * Errors: `PTC_CODE_INVALID_ARGUMENT` for NULL or an unknown format.
+ * Requires: `engine` is NULL or was not freed; `format` is NULL or NUL-terminated; `out` is writable; `len` is NULL or writable.
+ * Threads: any.
  */
 struct ptc_error *ptc_engine_definition(struct ptc_engine *engine,
                                         const char *format,
@@ -336,42 +306,43 @@ struct ptc_error *ptc_engine_definition(struct ptc_engine *engine,
 /**
  * Frees a string that ptc gave to its caller for keeps. NULL is fine.
  *
- * # Safety
- * `string` is NULL or came from `ptc_engine_definition` and was not freed.
+ * Requires: `string` is NULL, or came from `ptc_engine_definition` and was not freed.
+ * Threads: any.
  */
 void ptc_string_free(char *string);
 
 /**
- * Cancels the runs and waits at most `timeout_ms` (-1: without limit) until they have ended and no callback is under way.
- * After NULL no callback comes any more and the host's `drop` was called. Closing again is fine.
+ * Cancels the runs and waits at most `timeout_ms` milliseconds (-1: without limit) until they have ended and no callback is
+ * under way. After NULL no callback comes any more, the host's `drop` was called and the threads of the engine are gone.
+ * Closing again is fine.
  *
- * Errors: `PTC_CODE_STATE` inside a callback of this engine, or when the time was not enough; the engine then takes no new
- * runs, and closing may be tried again.
- *
- * # Safety
- * `engine` is a live engine.
+ * Errors: `PTC_CODE_STATE` inside a callback of this engine (nothing was done), or when the time was not enough: the engine
+ * then takes no new runs, and closing may be tried again. `PTC_CODE_INVALID_ARGUMENT` for NULL or a time below -1.
+ * Requires: `engine` is NULL or was not freed.
+ * Threads: any.
  */
 struct ptc_error *ptc_engine_close(struct ptc_engine *engine,
                                    int64_t timeout_ms);
 
 /**
- * Closes the engine without a time limit and releases it. Inside a callback the closing is left to a thread of its own.
- * Runs that were retained stay valid, for their results. NULL is fine.
+ * Closes the engine without a time limit and releases it. Inside one of its callbacks the closing is left to a thread of its
+ * own, which waits for the callback to return. Runs outlive their engine: handles stay valid, for the results. NULL is fine.
  *
- * # Safety
- * `engine` is NULL or an engine that was not freed; no other thread uses it any more.
+ * Requires: `engine` is NULL or was not freed; no other thread uses it any more.
+ * Threads: any.
  */
 void ptc_engine_free(struct ptc_engine *engine);
 
 /**
- * Starts a script and returns at once. `code` is UTF-8 Python; `options` is a JSON object (`options_len` 0: none); `context`
- * is handed back with each of the run's calls and never looked at. `*out` is the run, to be freed with `ptc_run_free`.
+ * Starts a script and returns at once. `code` is UTF-8 Python; `options` is a JSON object (`options_len` 0: none); both are
+ * copied. `context` is handed back with each of the run's calls and never looked at. `*out` is the run, to be freed with
+ * `ptc_run_free`, or NULL after an error.
  *
- * Errors: `PTC_CODE_INVALID_ARGUMENT` for code that cannot be a script, `PTC_CODE_CONFIG` for bad options, `PTC_CODE_STATE` for
- * a closed engine, `PTC_CODE_IO` when threads or descriptors have run out. What goes wrong later is in the run's result.
- *
- * # Safety
- * `engine` is a live engine; `code` and `options` are readable for their lengths; `out` is writable.
+ * Errors: `PTC_CODE_INVALID_ARGUMENT` for NULL and for code that cannot be a script, `PTC_CODE_CONFIG` for bad options,
+ * `PTC_CODE_STATE` for a closed engine, `PTC_CODE_IO` when threads or descriptors have run out. What goes wrong later is in
+ * the run's result.
+ * Requires: `engine` is NULL or was not freed; `code` and `options` are readable for their lengths; `out` is writable.
+ * Threads: any.
  */
 struct ptc_error *ptc_run_start(struct ptc_engine *engine,
                                 const char *code,
@@ -384,12 +355,11 @@ struct ptc_error *ptc_run_start(struct ptc_engine *engine,
 /**
  * Runs a script to its end: `ptc_run_start` and `ptc_run_wait` in one. With `threads` = 0 callbacks run on this thread. Without a
  * dispatch callback there is nobody to pull the script's calls, so they fail. `*out` is the result, to be freed with
- * `ptc_result_free`.
+ * `ptc_result_free`, or NULL after an error. Nothing but the script's own end, its timeout or `ptc_engine_close` stops it.
  *
  * Errors: as `ptc_run_start`.
- *
- * # Safety
- * As `ptc_run_start`.
+ * Requires: as `ptc_run_start`. A callback may free the engine; the run is then cancelled and its result comes as ever.
+ * Threads: any, also inside a callback.
  */
 struct ptc_error *ptc_execute(struct ptc_engine *engine,
                               const char *code,
@@ -400,139 +370,45 @@ struct ptc_error *ptc_execute(struct ptc_engine *engine,
                               struct ptc_result **out);
 
 /**
- * The error's `ptc_code`; 0 for NULL.
+ * One more handle to the run, to be freed like the first and as good as it. NULL for NULL.
  *
- * # Safety
- * `error` is NULL or an error that was not freed.
- */
-int32_t ptc_error_code(const struct ptc_error *error);
-
-/**
- * The error's message: what was wrong, where, and what to do. NUL-terminated UTF-8 that lives as long as the error;
- * `len` (may be NULL) receives its length without the NUL. NULL for NULL.
- *
- * # Safety
- * `error` is NULL or an error that was not freed; `len` is NULL or writable.
- */
-const char *ptc_error_message(const struct ptc_error *error, size_t *len);
-
-/**
- * Frees an error. NULL is fine.
- *
- * # Safety
- * `error` is NULL or an error that was not freed.
- */
-void ptc_error_free(struct ptc_error *error);
-
-/**
- * The event's `ptc_event_kind`; 0 for NULL.
- *
- * # Safety
- * `event` is NULL or a live event.
- */
-int32_t ptc_event_kind(const struct ptc_event *event);
-
-/**
- * The event's data: the bytes of a chunk of output, cut anywhere, or a JSON object (see `ptc_event_kind`). There is a NUL
- * behind it; `len` (may be NULL) receives its length. It lives as long as the event. NULL for NULL.
- *
- * # Safety
- * `event` is NULL or a live event; `len` is NULL or writable.
- */
-const char *ptc_event_data(const struct ptc_event *event,
-                           size_t *len);
-
-/**
- * The call of a `PTC_EVENT_CALL`, else NULL. It lives as long as the event.
- *
- * # Safety
- * `event` is NULL or a live event.
- */
-const struct ptc_call *ptc_event_call(const struct ptc_event *event);
-
-/**
- * Frees a pulled event. NULL is fine; a pushed event must not be freed.
- *
- * # Safety
- * `event` is NULL or came from `ptc_run_next_event` and was not freed.
- */
-void ptc_event_free(struct ptc_event *event);
-
-/**
- * The run's `ptc_status`; -1 for NULL.
- *
- * # Safety
- * `result` is NULL or a result that was not freed.
- */
-int32_t ptc_result_status(const struct ptc_result *result);
-
-/**
- * The whole result as a JSON object, NUL-terminated; `len` (may be NULL) receives its length. It lives as long as the result.
- * NULL for NULL.
- *
- * # Safety
- * `result` is NULL or a result that was not freed; `len` is NULL or writable.
- */
-const char *ptc_result_json(const struct ptc_result *result,
-                            size_t *len);
-
-/**
- * What the model should see: the script's output and, where it did not succeed, why. NUL-terminated UTF-8 (which may hold
- * NULs of the script's own); `len` (may be NULL) receives its length. It lives as long as the result. NULL for NULL.
- *
- * # Safety
- * As `ptc_result_json`.
- */
-const char *ptc_result_output(const struct ptc_result *result,
-                              size_t *len);
-
-/**
- * Frees a result. NULL is fine.
- *
- * # Safety
- * `result` is NULL or a result that was not freed.
- */
-void ptc_result_free(struct ptc_result *result);
-
-/**
- * One more handle to the run, to be freed like the first. NULL for NULL.
- *
- * # Safety
- * `run` is NULL or a handle that was not freed.
+ * Requires: `run` is NULL or was not freed.
+ * Threads: any.
  */
 struct ptc_run *ptc_run_retain(struct ptc_run *run);
 
 /**
- * Gives a handle back. The last one cancels the run if it is still going, without waiting for it. NULL is fine.
+ * Gives a handle back. The last one closes the run's descriptor and cancels the run if it is still going, without waiting for
+ * it. NULL is fine. A callback may free the handle that is being waited for: that wait holds the run until its end.
  *
- * # Safety
- * `run` is NULL or a handle that was not freed.
+ * Requires: `run` is NULL or was not freed; no other thread uses this handle any more.
+ * Threads: any.
  */
 void ptc_run_free(struct ptc_run *run);
 
 /**
- * Waits at most `timeout_ms` (-1: without limit) for the end. `*out` is the result, to be freed with `ptc_result_free`, or
- * NULL when the run is still going. May be called again, and by several threads. With `threads` = 0 this is where
- * callbacks run, and the time limit does not interrupt one.
+ * Waits at most `timeout_ms` milliseconds (-1: without limit) for the end. `*out` is the result, to be freed with
+ * `ptc_result_free`, or NULL when the run is still going or after an error. May be called again, each time with a result of
+ * its own. With `threads` = 0 this is where callbacks run; the time limit interrupts none of them, but the script's end,
+ * timeout and cancellation wait for none either.
  *
- * Errors: `PTC_CODE_STATE` inside a callback of this run.
- *
- * # Safety
- * `run` is a live handle; `out` is writable.
+ * Errors: `PTC_CODE_STATE` inside a callback of this run; `PTC_CODE_INVALID_ARGUMENT` for NULL or a time below -1.
+ * Requires: `run` is NULL or was not freed; `out` is writable.
+ * Threads: any; several may wait for one run, and share its callbacks with `threads` = 0.
  */
 struct ptc_error *ptc_run_wait(struct ptc_run *run,
                                int64_t timeout_ms,
                                struct ptc_result **out);
 
 /**
- * Takes the next event of a run whose host has no dispatch callback, waiting for it at most `timeout_ms` (-1: without limit,
- * 0: not at all). `*out` is the event, to be freed with `ptc_event_free`, or NULL: none came in that time, or the last one
- * (`PTC_EVENT_END`) was taken before. A call that is taken is deferred: answer it by its id, from any thread.
+ * Takes the next event of a run whose host has no dispatch callback, waiting for it at most `timeout_ms` milliseconds (-1:
+ * without limit, 0: not at all). `*out` is the event, to be freed with `ptc_event_free`, or NULL: none came in that time, the
+ * last one (`PTC_EVENT_END`) was taken before, or there was an error. A call that is taken is deferred: answer it by its id.
  *
- * Errors: `PTC_CODE_STATE` for an engine whose host has a dispatch callback.
- *
- * # Safety
- * `run` is a live handle; `out` is writable.
+ * Errors: `PTC_CODE_STATE` for an engine whose host has a dispatch callback; `PTC_CODE_INVALID_ARGUMENT` for NULL or a time
+ * below -1.
+ * Requires: `run` is NULL or was not freed; `out` is writable.
+ * Threads: any; of several that pull, each event goes to one.
  */
 struct ptc_error *ptc_run_next_event(struct ptc_run *run,
                                      int64_t timeout_ms,
@@ -541,41 +417,188 @@ struct ptc_error *ptc_run_next_event(struct ptc_run *run,
 /**
  * A descriptor that is readable while an event waits or the run has ended: one end of a non-blocking socket pair, fit for
  * poll, epoll, libuv, asyncio and Go's netpoller. Its bytes mean nothing and may be read; take events with
- * `ptc_run_next_event(run, 0, …)` until there is none. It belongs to the run and is closed with its last handle: dup it for
- * an owner that closes. -1 for NULL or when descriptors have run out.
+ * `ptc_run_next_event(run, 0, …)` until there is none. It belongs to the run and is closed with the last handle: dup it for
+ * an owner that closes. -1 for NULL, when descriptors have run out, and in a forked child.
  *
- * # Safety
- * `run` is NULL or a live handle.
+ * Requires: `run` is NULL or was not freed.
+ * Threads: any.
  */
 int32_t ptc_run_fd(const struct ptc_run *run);
 
 /**
  * Stops the run: SIGTERM, and SIGKILL after the grace period. Returns at once; does nothing when the run has ended or is being
- * stopped. `reason` (UTF-8, `len` 0: none) replaces the words after the dash in the closing line of the output. NULL is
- * ignored, and a reason that is not UTF-8 is left out.
+ * stopped. `reason` (UTF-8, copied; `len` 0: none) replaces the words after the dash in the closing line of the output. NULL
+ * is ignored, and a reason that is not UTF-8 is left out.
  *
- * # Safety
- * `run` is NULL or a live handle; `reason` is readable for `len` bytes.
+ * Requires: `run` is NULL or was not freed; `reason` is NULL or readable for `len` bytes.
+ * Threads: any.
  */
 void ptc_run_cancel(struct ptc_run *run,
                     const char *reason,
                     size_t len);
 
 /**
- * The version of the library, such as "0.1.0". A static string; never NULL.
+ * The call's id: unique in this process, never reused, never 0. 0 for NULL.
+ *
+ * Requires: `call` is NULL, or its callback has not returned, or its event was not freed.
+ * Threads: any.
  */
-const char *ptc_version(void);
+uint64_t ptc_call_id(const struct ptc_call *call);
 
 /**
- * The ABI version that the library implements. It is at least the `PTC_ABI_VERSION` of a header that it can serve.
+ * The name of the tool, UTF-8 with a NUL behind it. `len` (may be NULL) receives its length in bytes, without the NUL. It
+ * belongs to the call and lives as long. NULL, and length 0, for NULL.
+ *
+ * Requires: `call` is NULL, or its callback has not returned, or its event was not freed; `len` is NULL or writable.
+ * Threads: any.
  */
-uint32_t ptc_abi_version(void);
+const char *ptc_call_tool(const struct ptc_call *call,
+                          size_t *len);
 
 /**
- * Whether scripts can be run on this platform at all: 1 or 0. Where it is 0 `ptc_engine_new` returns
- * `PTC_CODE_UNSUPPORTED`, and a host falls back to ordinary tool calls.
+ * The arguments: a JSON object as the script sent it, UTF-8 with a NUL behind it. `len` (may be NULL) receives its length in
+ * bytes, without the NUL. It belongs to the call and lives as long. NULL, and length 0, for NULL.
+ *
+ * Requires: as `ptc_call_tool`.
+ * Threads: any.
  */
-int32_t ptc_is_supported(void);
+const char *ptc_call_args(const struct ptc_call *call,
+                          size_t *len);
+
+/**
+ * The context that was given to `ptc_run_start` or `ptc_execute`, which ptc never looks at. NULL for NULL.
+ *
+ * Requires: `call` is NULL, or its callback has not returned, or its event was not freed.
+ * Threads: any.
+ */
+void *ptc_call_context(const struct ptc_call *call);
+
+/**
+ * Says, inside dispatch, that the answer comes later. Then any thread may answer, also before dispatch has returned. A call
+ * that was pulled needs no such word.
+ *
+ * Errors: `PTC_CODE_STATE` when the call is not open or is deferred already.
+ * Threads: any.
+ */
+struct ptc_error *ptc_call_defer(uint64_t id);
+
+/**
+ * Answers a call with a JSON value of any kind, at any time and from any thread. The text is copied; it needs no NUL.
+ *
+ * Errors: `PTC_CODE_STATE` when the call was answered before, its run has ended, or there never was one; nothing else happens
+ * then. `PTC_CODE_INVALID_ARGUMENT` when `json` is not valid JSON, is NULL, or larger than `max_message_bytes`: the call has
+ * failed then, and the script is told why.
+ * Requires: `json` is readable for `len` bytes.
+ * Threads: any.
+ */
+struct ptc_error *ptc_call_reply(uint64_t id,
+                                 const char *json,
+                                 size_t len);
+
+/**
+ * Answers a call with a string, which is never parsed: the script gets a `str`. The text (UTF-8, NULs allowed) is copied.
+ *
+ * Errors: as `ptc_call_reply`; `PTC_CODE_INVALID_ARGUMENT` is for text that is not UTF-8.
+ * Requires: `text` is readable for `len` bytes.
+ * Threads: any.
+ */
+struct ptc_error *ptc_call_reply_text(uint64_t id,
+                                      const char *text,
+                                      size_t len);
+
+/**
+ * Answers a call with an error: the script gets `{"error": message}`, or a `ToolError` where the configuration says so. The
+ * message is copied; one that is not UTF-8 is repaired.
+ *
+ * Errors: as `ptc_call_reply`; `PTC_CODE_INVALID_ARGUMENT` is for NULL with a length.
+ * Requires: `message` is readable for `len` bytes.
+ * Threads: any.
+ */
+struct ptc_error *ptc_call_fail(uint64_t id,
+                                const char *message,
+                                size_t len);
+
+/**
+ * Whether an answer to the call would still reach its script: 1, or 0 once it was answered, its run has ended or its caller is
+ * gone. A tool that takes long asks now and then. 0 for an id that never was.
+ *
+ * Threads: any.
+ */
+int32_t ptc_call_is_wanted(uint64_t id);
+
+/**
+ * The event's kind, one of `enum ptc_event_kind`; 0 for NULL.
+ *
+ * Requires: `event` is NULL, or a pulled event that was not freed, or its callback has not returned.
+ * Threads: any.
+ */
+int32_t ptc_event_kind(const struct ptc_event *event);
+
+/**
+ * The event's data: the bytes of a chunk of output, cut anywhere, or a JSON object (see `enum ptc_event_kind`). There is a NUL
+ * behind it; `len` (may be NULL) receives its length in bytes, without that NUL. It belongs to the event and lives as long.
+ * NULL, and length 0, for NULL.
+ *
+ * Requires: as `ptc_event_kind`; `len` is NULL or writable.
+ * Threads: any.
+ */
+const char *ptc_event_data(const struct ptc_event *event,
+                           size_t *len);
+
+/**
+ * The call of a `PTC_EVENT_CALL`, NULL for any other event. It belongs to the event and lives as long; its id may be answered
+ * for longer.
+ *
+ * Requires: as `ptc_event_kind`.
+ * Threads: any.
+ */
+const struct ptc_call *ptc_event_call(const struct ptc_event *event);
+
+/**
+ * Frees a pulled event. NULL is fine; a pushed event must not be freed. A call that came with it stays open.
+ *
+ * Requires: `event` is NULL, or came from `ptc_run_next_event` and was not freed.
+ * Threads: any.
+ */
+void ptc_event_free(struct ptc_event *event);
+
+/**
+ * The run's `ptc_status`; -1 for NULL.
+ *
+ * Requires: `result` is NULL or was not freed.
+ * Threads: any.
+ */
+int32_t ptc_result_status(const struct ptc_result *result);
+
+/**
+ * The whole result as a JSON object: `status`, `output`, `tool_calls_made`, `duration_seconds`, and what else applies.
+ * NUL-terminated UTF-8 that belongs to the result and lives as long; `len` (may be NULL) receives its length in bytes, without
+ * the NUL. NULL, and length 0, for NULL.
+ *
+ * Requires: `result` is NULL or was not freed; `len` is NULL or writable.
+ * Threads: any.
+ */
+const char *ptc_result_json(const struct ptc_result *result,
+                            size_t *len);
+
+/**
+ * What the model should see: the script's output and, where it did not succeed, why. UTF-8 with a NUL behind it, which may
+ * hold NULs of the script's own; `len` (may be NULL) receives its length in bytes, without the last NUL. It belongs to the
+ * result and lives as long. NULL, and length 0, for NULL.
+ *
+ * Requires: as `ptc_result_json`.
+ * Threads: any.
+ */
+const char *ptc_result_output(const struct ptc_result *result,
+                              size_t *len);
+
+/**
+ * Frees a result. NULL is fine.
+ *
+ * Requires: `result` is NULL or was not freed.
+ * Threads: any.
+ */
+void ptc_result_free(struct ptc_result *result);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -56,6 +56,8 @@ impl Capture {
         self.tail_start = (self.tail_start + rest.len()) % room;
     }
 
+    /// How many bytes were pushed.
+    #[cfg(test)]
     pub(crate) fn total(&self) -> u64 {
         self.total
     }

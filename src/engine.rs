@@ -57,6 +57,7 @@ struct State {
 struct Serving {
     dispatches: bool,
     pushes_events: bool,
+    is_patient: bool,
     /// With lent threads: each run has a board of its own, served by whoever waits for it.
     pool: Option<Arc<Pool>>,
     /// Reads the requests of runs whose calls are pulled.
@@ -124,12 +125,13 @@ impl Engine {
         options: &str,
         context: usize,
     ) -> Result<Arc<Outcome>> {
-        let run = self.own()?.start(code.as_ref(), options, context, false)?;
-        loop {
-            if let Some(outcome) = run.wait(None)? {
-                return Ok(outcome);
-            }
-        }
+        self.start_unpulled(code.as_ref(), options, context)?
+            .wait_to_the_end()
+    }
+
+    /// As [`Engine::start_with`], for a run whose handle nobody gets: calls that would have to be pulled fail.
+    pub(crate) fn start_unpulled(&self, code: &[u8], options: &str, context: usize) -> Result<Run> {
+        self.own()?.start(code, options, context, false)
     }
 
     /// The definition of the `execute_code` tool to show the model: `anthropic`, `openai`, `mcp` or `text`.
@@ -282,6 +284,7 @@ impl Inner {
             ),
             pushes: callback_board.filter(|_| serving.pushes_events).cloned(),
             lent,
+            is_patient: serving.is_patient,
             calls_go: match (serving.dispatches, can_pull) {
                 (true, _) => CallsGo::ToDispatch,
                 (false, true) => CallsGo::ToQueue,
@@ -378,6 +381,7 @@ impl Serving {
         Ok(Serving {
             dispatches,
             pushes_events,
+            is_patient: host.is_patient,
             pool: pool(has_callbacks && host.threads > 0, "ptc-call", host.threads)?,
             pump: pool(!dispatches, "ptc-pump", 1)?,
         })

@@ -25,7 +25,7 @@ pub enum EventKind {
     Call = 4,
     /// A call has ended. Data: its entry in the result's `tool_calls`.
     CallEnd = 5,
-    /// The run has ended. Data: a JSON object with `status`, `tool_calls_made` and `duration_seconds`.
+    /// The run has ended. Data: a JSON object with `status` and `duration_seconds`.
     End = 6,
 }
 
@@ -83,6 +83,8 @@ impl Event {
 /// Events in order, bounded in what output they hold.
 #[derive(Debug, Default)]
 struct Queue {
+    /// What is over the bound is kept all the same, since whoever pushes looks at [`Queue::is_full`] first.
+    keeps_all: bool,
     events: VecDeque<Event>,
     output_bytes: usize,
     left_out: usize,
@@ -90,7 +92,8 @@ struct Queue {
 
 impl Queue {
     fn push(&mut self, event: Event) {
-        if event.is_output() && self.output_bytes + event.data().len() > BACKLOG_BYTES {
+        let is_too_much = self.output_bytes + event.data().len() > BACKLOG_BYTES;
+        if event.is_output() && is_too_much && !self.keeps_all {
             self.left_out += event.data().len();
             return;
         }
@@ -126,6 +129,10 @@ impl Queue {
     fn is_empty(&self) -> bool {
         self.events.is_empty() && self.left_out == 0
     }
+
+    fn is_full(&self) -> bool {
+        self.output_bytes >= BACKLOG_BYTES
+    }
 }
 
 /// Events that a host pulls, with a descriptor that is readable while there are any.
@@ -140,6 +147,8 @@ struct PullState {
     queue: Queue,
     /// No event will follow.
     ended: bool,
+    /// It was full and is not any more, and nobody has been told.
+    made_room: bool,
     /// Made when the host first asks for it.
     signal: Option<Signal>,
 }
@@ -154,6 +163,7 @@ struct Signal {
 impl Signal {
     fn new() -> io::Result<Signal> {
         let (ours, hosts) = fd::socketpair()?;
+        fd::set_nonblocking(hosts.as_raw_fd())?;
         Ok(Signal { ours, hosts })
     }
 
@@ -178,6 +188,24 @@ impl Signal {
 }
 
 impl PullQueue {
+    /// A queue that leaves nothing out: whoever pushes output has to wait while it is full.
+    pub(crate) fn keeping_all() -> Self {
+        let queue = PullQueue::default();
+        queue.state().queue.keeps_all = true;
+        queue
+    }
+
+    /// Whether output has to wait in front of it.
+    pub(crate) fn is_full(&self) -> bool {
+        let queue = &self.state().queue;
+        queue.keeps_all && queue.is_full()
+    }
+
+    /// Whether output need no longer wait; true once for each time that it had to.
+    pub(crate) fn has_made_room(&self) -> bool {
+        std::mem::take(&mut self.state().made_room)
+    }
+
     pub(crate) fn push(&self, event: Event) {
         let mut state = self.state();
         state.queue.push(event);
@@ -203,7 +231,9 @@ impl PullQueue {
     pub(crate) fn pull(&self, deadline: Option<Instant>) -> Option<Event> {
         let mut state = self.state();
         loop {
+            let was_full = state.queue.is_full();
             if let Some(event) = state.queue.pop() {
+                state.made_room |= was_full && !state.queue.is_full();
                 if let (Some(signal), false) = (&state.signal, state.ended) {
                     if state.queue.is_empty() {
                         signal.lower();
@@ -231,6 +261,11 @@ impl PullQueue {
                 }
             };
         }
+    }
+
+    /// Nobody can pull any more: closes the descriptor now, not when the run lets go of its last part.
+    pub(crate) fn close_fd(&self) {
+        self.state().signal = None;
     }
 
     /// The descriptor, made at the first call.
@@ -368,6 +403,24 @@ mod tests {
             "{notice}"
         );
         assert_eq!(events.last().unwrap().kind(), EventKind::End);
+    }
+
+    #[test]
+    fn a_queue_that_keeps_all_says_when_it_is_full_and_when_no_longer() {
+        let queue = PullQueue::keeping_all();
+        let chunk = || Event::new(EventKind::Stdout, vec![b'x'; BACKLOG_BYTES / 2]);
+        queue.push(chunk());
+        assert!(!queue.is_full());
+        queue.push(chunk());
+        queue.push(chunk());
+        assert!(queue.is_full());
+        let pull = || {
+            let pulled = queue.pull(Some(Instant::now())).unwrap();
+            (pulled.data().len(), queue.is_full(), queue.has_made_room())
+        };
+        assert_eq!(pull(), (BACKLOG_BYTES / 2, true, false));
+        assert_eq!(pull(), (BACKLOG_BYTES / 2, false, true));
+        assert_eq!(pull(), (BACKLOG_BYTES / 2, false, false));
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub struct Host {
     pub(crate) dispatch: Option<Dispatch>,
     pub(crate) on_event: Option<OnEvent>,
     pub(crate) threads: usize,
+    pub(crate) is_patient: bool,
     /// Dropped with the host and never looked at.
     kept: Option<Box<dyn std::any::Any + Send + Sync>>,
 }
@@ -55,6 +56,13 @@ impl Host {
 }
 
 impl Host {
+    /// For a host that pulls: a script waits in front of a full event queue as it would in front of a full pipe, where
+    /// otherwise its output goes on and what nobody has pulled in time is not shown.
+    pub(crate) fn patient(mut self) -> Self {
+        self.is_patient = true;
+        self
+    }
+
     /// Keeps `value` alive as long as the host.
     pub(crate) fn keep(mut self, value: impl std::any::Any + Send + Sync) -> Self {
         self.kept = Some(Box::new(value));
@@ -68,6 +76,7 @@ impl fmt::Debug for Host {
             .field("dispatch", &self.dispatch.is_some())
             .field("on_event", &self.on_event.is_some())
             .field("threads", &self.threads)
+            .field("is_patient", &self.is_patient)
             .finish()
     }
 }

@@ -2,6 +2,11 @@
 //! host's callback, and hands back only what the script printed.
 #![deny(unsafe_code)]
 
+/// The README's Rust host is compiled and run as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(unix)]
 mod capture;
 #[cfg(unix)]

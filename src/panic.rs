@@ -33,6 +33,24 @@ fn be_quiet() {
     }));
 }
 
+/// What hosts and scripts are told of a panic.
+pub(crate) fn complaint(panic: &str) -> String {
+    format!("ptc panicked, which is a bug in it: {panic}")
+}
+
+/// Panics on purpose, so that tests can see from outside that a panic is caught at `place`: where the first line of
+/// `text` (a script, a definition's format, a tool's name) is `# ptc-panic: ` and the place. Release builds have no such
+/// word.
+#[cfg(debug_assertions)]
+pub(crate) fn rehearse(place: &str, text: &[u8]) {
+    let first = text.split(|byte| *byte == b'\n').next();
+    let word = first.and_then(|line| line.strip_prefix(b"# ptc-panic: "));
+    assert!(word != Some(place.as_bytes()), "on purpose: {place}");
+}
+
+#[cfg(not(debug_assertions))]
+pub(crate) fn rehearse(_: &str, _: &[u8]) {}
+
 fn message(payload: &(dyn Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()

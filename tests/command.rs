@@ -37,6 +37,27 @@ fn start(code: &str, args: &[&str]) -> Child {
     child
 }
 
+/// Sends `signal` (`-INT`) as a user would.
+fn send(signal: &str, child: &Child) {
+    let sent = Command::new("kill")
+        .args([signal, &child.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+}
+
+fn expect_line(stdout: &mut impl BufRead, expected: &str) {
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, format!("{expected}\n"));
+}
+
+/// A pipe that nobody reads.
+fn broken_pipe() -> Stdio {
+    let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
+    drop(reader);
+    std::os::fd::OwnedFd::from(writer).into()
+}
+
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
@@ -127,13 +148,8 @@ fn an_interrupt_cancels_and_keeps_the_output() {
     for signal in ["-INT", "-TERM"] {
         let mut child = start("print('ready')\nimport time\ntime.sleep(1000)\n", &[]);
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
-        let sent = Command::new("kill")
-            .args([signal, &child.id().to_string()])
-            .status();
-        assert!(sent.unwrap().success());
+        expect_line(&mut stdout, "ready");
+        send(signal, &child);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130));
         assert!(text(&output.stderr).contains("[execution interrupted - "));
@@ -147,14 +163,9 @@ fn a_second_interrupt_does_not_wait_for_a_deaf_script() {
     let patient = config.write("c.json", r#"{"code_execution": {"kill_grace": 3600}}"#);
     let mut child = start(code, &["--config", &patient]);
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    for expected in ["ready\n", "deaf\n"] {
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        assert_eq!(line, expected);
-        Command::new("kill")
-            .args(["-INT", &child.id().to_string()])
-            .status()
-            .unwrap();
+    for expected in ["ready", "deaf"] {
+        expect_line(&mut stdout, expected);
+        send("-INT", &child);
     }
     assert_eq!(child.wait().unwrap().code(), Some(130));
     // The kernel has killed the script: nobody holds its output any more.
@@ -169,13 +180,9 @@ fn output_appears_while_the_script_runs() {
     let code = format!("import os, time\nprint('first')\nwhile not os.path.exists({seen:?}): time.sleep(0.01)\nprint('second')\n");
     let mut child = start(&code, &[]);
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    stdout.read_line(&mut line).unwrap();
-    assert_eq!(line, "first\n");
+    expect_line(&mut stdout, "first");
     folder.write("seen", "");
-    line.clear();
-    stdout.read_line(&mut line).unwrap();
-    assert_eq!(line, "second\n");
+    expect_line(&mut stdout, "second");
     assert!(child.wait().unwrap().success());
 }
 
@@ -187,6 +194,138 @@ fn a_reader_that_goes_away_ends_the_run_quietly() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn a_hangup_is_an_interrupt_but_not_under_nohup() {
+    let code = "import time\nprint('ready')\nwhile True: time.sleep(1)\n";
+    let mut child = start(code, &[]);
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    expect_line(&mut stdout, "ready");
+    send("-HUP", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+
+    let folder = Folder::new();
+    let seen = folder.path("seen");
+    let code = format!("import os, time\nprint('ready')\nwhile not os.path.exists({seen:?}): time.sleep(0.01)\nprint('still here')\n");
+    let mut child = Command::new("nohup")
+        .args([
+            env!("CARGO_BIN_EXE_ptc"),
+            "run",
+            &folder.write("s.py", &code),
+        ])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    expect_line(&mut stdout, "ready");
+    send("-HUP", &child);
+    folder.write("seen", "");
+    expect_line(&mut stdout, "still here");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn an_interrupt_ends_the_commands_of_a_script_that_goes_on() {
+    let folder = Folder::new();
+    let config = folder.write("c.json", r#"{"code_execution": {"kill_grace": 3600}}"#);
+    // The command holds the script's pipe: the script ends when that is closed, which is when the command has ended.
+    let fifo = folder.path("fifo");
+    let code = format!("import os, signal, threading\nfrom hermes_tools import hold\nsignal.signal(signal.SIGTERM, lambda *_: None)\nos.mkfifo({fifo:?})\nthreading.Thread(target=hold, daemon=True).start()\nwith open({fifo:?}) as f:\n    print(f.readline(), end='')\n    f.read()\nprint('gone')\n");
+    let command = format!("exec > {fifo}; echo held; exec sleep 1000");
+    let mut child = start(
+        &code,
+        &["--config", &config, "--tool", &format!("hold={command}")],
+    );
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    expect_line(&mut stdout, "held");
+    send("-INT", &child);
+    expect_line(&mut stdout, "gone");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_slow_reader_gets_every_byte() {
+    let folder = Folder::new();
+    let halted = folder.path("halted");
+    assert!(Command::new("mkfifo")
+        .arg(&halted)
+        .status()
+        .unwrap()
+        .success());
+    // More than all pipes and queues on the way hold. Nothing is read until the script makes no progress any more; if it
+    // only looked so, this test is easier to pass and no less true.
+    let code = format!(
+        "\
+import threading, time
+written = 0
+def watch():
+    before = -1
+    while written != before:
+        before = written
+        time.sleep(0.5)
+    open({halted:?}, 'w').close()
+threading.Thread(target=watch).start()
+for n in range(200000):
+    print('%099d' % n)
+    written = n + 1
+"
+    );
+    let mut child = start(&code, &[]);
+    drop(std::fs::File::open(&halted).unwrap());
+    let mut output = String::new();
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_to_string(&mut output).unwrap();
+    let numbers: Vec<Result<u32, _>> = output.lines().map(str::parse).collect();
+    assert!(numbers.into_iter().eq((0..200_000).map(Ok)));
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn nobody_on_standard_error_is_no_crash() {
+    for (args, status) in [(&["rum"][..], 2), (&["run", "/no/such.py"], 2)] {
+        let ended = ptc(args).stderr(broken_pipe()).status().unwrap();
+        assert_eq!(ended.code(), Some(status), "{args:?}");
+    }
+    let folder = Folder::new();
+    let script = folder.write("s.py", "1/0");
+    let ended = ptc(&["run", &script]).stderr(broken_pipe()).status();
+    assert_eq!(ended.unwrap().code(), Some(1));
+    for args in [&["--help"][..], &["run", &script, "--json"]] {
+        let output = ptc(args).stdout(broken_pipe()).output().unwrap();
+        assert_eq!(
+            (output.status.code(), text(&output.stderr)),
+            (Some(1), ""),
+            "{args:?}"
+        );
+    }
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error_with_its_reason() {
+    let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
+        return;
+    };
+    let folder = Folder::new();
+    let script = folder.write("s.py", "print(1)");
+    for args in [
+        &["run", &script][..],
+        &["run", &script, "--json"],
+        &["--help"],
+    ] {
+        let output = ptc(args)
+            .stdout(full.try_clone().unwrap())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let message = text(&output.stderr);
+        assert!(
+            message.starts_with("ptc: cannot write the output: "),
+            "{message}"
+        );
+    }
 }
 
 #[test]
@@ -224,6 +363,15 @@ fn commands_serve_tools() {
         text(&output.stdout),
         "{'number': 1000000000000000000000000000000, 'text': 'ä\"'}\nplain words\nNone\n{'query': 'q', 'limit': 3}\n"
     );
+}
+
+/// An exit that is seen at a moment when nobody acts on it is waited for ever after; it takes many to meet that moment.
+#[test]
+fn the_end_of_no_command_is_missed() {
+    let code =
+        "from hermes_tools import n\nfor i in range(1000): assert n() is None\nprint('all')\n";
+    let output = run(code, &["--tool", "n=:", "--max-tool-calls", "1000"]);
+    assert_eq!((text(&output.stdout), text(&output.stderr)), ("all\n", ""));
 }
 
 #[test]
@@ -294,8 +442,9 @@ fn a_configuration_file_gives_limits_and_specifications() {
 fn bad_usage_is_explained() {
     let folder = Folder::new();
     let broken = folder.write("broken.json", "{");
+    let list = folder.write("list.json", "[]");
     let wrong = folder.write("wrong.json", r#"{"code_execution": {"timeout": "5m"}}"#);
-    let cases: [(&[&str], &str); 15] = [
+    let cases: [(&[&str], &str); 19] = [
         (&[], "say what to do"),
         (&["rum"], "did you mean \"run\"?"),
         (&["run"], "say which script to run"),
@@ -315,6 +464,16 @@ fn bad_usage_is_explained() {
             "expected a number of seconds > 0",
         ),
         (&["run", "-", "--mode", "loose"], "strict"),
+        (&["run", "-", "--json=yes"], "--json takes no value"),
+        (
+            &["run", "-", "--cwd", "/no/such"],
+            "--cwd expects a directory",
+        ),
+        (
+            &["run", "-", "--config", "/no/such"],
+            "cannot read /no/such",
+        ),
+        (&["run", "-", "--config", &list], "is not a JSON object"),
         (
             &["run", "-", "--tool", "echo"],
             "--tool expects NAME=COMMAND",
@@ -333,6 +492,45 @@ fn bad_usage_is_explained() {
         assert_eq!(output.status.code(), Some(2), "{args:?}: {message}");
         assert!(message.contains(expected), "{args:?}: {message}");
         assert_eq!(text(&output.stdout), "");
+    }
+}
+
+#[test]
+fn arguments_and_files_that_are_no_text_are_refused() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let bad = std::ffi::OsStr::from_bytes(b"a\xff.py");
+    let folder = Folder::new();
+    std::fs::write(folder.path("latin1"), b"{\"a\": \"\xe4\"}").unwrap();
+    for args in [
+        &["run".as_ref(), bad][..],
+        &[bad],
+        &[
+            "run".as_ref(),
+            "-".as_ref(),
+            "--config".as_ref(),
+            folder.path("latin1").as_ref(),
+        ],
+    ] {
+        let output = ptc(&[]).args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains("UTF-8"), "{args:?}");
+    }
+}
+
+#[test]
+fn a_script_that_can_be_none_is_its_own_error() {
+    for (code, expected) in [
+        (&b""[..], "empty"),
+        (b"a\0b", "NUL byte"),
+        (b"x = '\xff'", "UTF-8"),
+    ] {
+        let folder = Folder::new();
+        std::fs::write(folder.path("s.py"), code).unwrap();
+        let output = ptc(&["run", &folder.path("s.py")]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let message = text(&output.stderr);
+        assert!(message.contains(expected), "{message}");
+        assert!(!message.contains("--help"), "{message}");
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| cc::compile("guest"))
+    PROGRAM.get_or_init(|| cc::compile("guest", "tests/c/guest.c"))
 }
 
 fn survives(scenario: &str) {

@@ -1,6 +1,6 @@
 //! Options in the manner of every other command: `--name value` and `--name=value`, in any order.
 
-use super::Usage;
+use super::Refusal::{self, Usage};
 use crate::suggest::did_you_mean;
 use std::ffi::OsString;
 
@@ -38,7 +38,7 @@ impl Given {
 }
 
 /// The arguments as text.
-pub(super) fn texts(arguments: Vec<OsString>) -> Result<Vec<String>, Usage> {
+pub(super) fn texts(arguments: Vec<OsString>) -> Result<Vec<String>, Refusal> {
     let text = |argument: OsString| {
         argument
             .into_string()
@@ -48,7 +48,7 @@ pub(super) fn texts(arguments: Vec<OsString>) -> Result<Vec<String>, Usage> {
 }
 
 /// Sorts `arguments` into options and operands; all that follows `--` are operands.
-pub(super) fn parse(arguments: Vec<String>, known: &[Known]) -> Result<Given, Usage> {
+pub(super) fn parse(arguments: Vec<String>, known: &[Known]) -> Result<Given, Refusal> {
     let mut given = Given::default();
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
@@ -69,7 +69,7 @@ pub(super) fn parse(arguments: Vec<String>, known: &[Known]) -> Result<Given, Us
     Ok(given)
 }
 
-fn find(name: &str, known: &[Known]) -> Result<Known, Usage> {
+fn find(name: &str, known: &[Known]) -> Result<Known, Refusal> {
     let found = known.iter().find(|option| option.name == name);
     found.copied().ok_or_else(|| {
         let hint = did_you_mean(name, known.iter().map(|option| option.name));
@@ -81,7 +81,7 @@ fn value_of(
     option: Known,
     attached: Option<String>,
     rest: &mut impl Iterator<Item = String>,
-) -> Result<String, Usage> {
+) -> Result<String, Refusal> {
     let name = option.name;
     match (option.value, attached) {
         (None, None) => Ok(String::new()),
@@ -108,7 +108,7 @@ mod tests {
         },
     ];
 
-    fn given(words: &[&str]) -> Result<Given, Usage> {
+    fn given(words: &[&str]) -> Result<Given, Refusal> {
         parse(words.iter().map(|w| w.to_string()).collect(), &KNOWN)
     }
 
@@ -141,7 +141,7 @@ mod tests {
             (&["--tool"], "--tool needs a value: --tool NAME=COMMAND"),
             (&["--json=1"], "--json takes no value, but got \"1\""),
         ] {
-            assert_eq!(given(words).unwrap_err().0, expected);
+            assert_eq!(given(words).unwrap_err(), Usage(expected.into()));
         }
     }
 }

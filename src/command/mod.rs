@@ -7,6 +7,9 @@ mod args;
 mod run;
 mod tools;
 
+use crate::{Code, Error};
+use std::ffi::OsString;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -39,13 +42,23 @@ mod status {
     pub(super) const INTERRUPTED: u8 = 130;
 }
 
-/// Why a command ended before it did anything.
-#[derive(Debug)]
-pub(crate) struct Usage(String);
+/// Why a command has no result.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It was called in the wrong way.
+    Usage(String),
+    /// It could not do what was asked.
+    Failure(String),
+}
+use Refusal::{Failure, Usage};
 
-impl From<crate::Error> for Usage {
-    fn from(error: crate::Error) -> Self {
-        Usage(error.message().to_string())
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let message = error.message().to_string();
+        match error.code() {
+            Code::Config => Usage(message),
+            _ => Failure(message),
+        }
     }
 }
 
@@ -54,24 +67,26 @@ impl From<crate::Error> for Usage {
 pub fn main() -> ExitCode {
     let arguments = std::env::args_os().skip(1).collect();
     match dispatch(arguments) {
-        Ok(status) => ExitCode::from(status),
+        Ok(status) => status.into(),
+        Err(Failure(message)) => {
+            say(&message);
+            status::ERROR.into()
+        }
         Err(Usage(message)) => {
-            eprintln!("ptc: {message}\n`ptc --help` says how it is used.");
-            ExitCode::from(status::USAGE)
+            say(&format!("{message}\n`ptc --help` says how it is used."));
+            status::USAGE.into()
         }
     }
 }
 
-fn dispatch(arguments: Vec<std::ffi::OsString>) -> Result<u8, Usage> {
+fn dispatch(arguments: Vec<OsString>) -> Result<u8, Refusal> {
     let mut arguments = args::texts(arguments)?.into_iter();
     let wanted = arguments.next();
-    let rest: Vec<String> = arguments.collect();
-    let wants_help = |word: &str| matches!(word, "--help" | "-h" | "help");
+    let rest = arguments.collect();
     match wanted.as_deref() {
         None => Err(Usage("say what to do: `ptc run SCRIPT.py`".into())),
-        Some(word) if wants_help(word) => print(HELP),
+        Some("--help" | "-h" | "help") => print(HELP),
         Some("--version" | "-V") => print(concat!("ptc ", env!("CARGO_PKG_VERSION"), "\n")),
-        Some("run") if rest.iter().any(|word| wants_help(word)) => print(HELP),
         Some("run") => run::run(rest),
         Some(other) => {
             let hint = crate::suggest::did_you_mean(other, ["run", "--help", "--version"]);
@@ -80,11 +95,29 @@ fn dispatch(arguments: Vec<std::ffi::OsString>) -> Result<u8, Usage> {
     }
 }
 
-/// Prints a result; a reader that has gone away is no error.
-fn print(text: &str) -> Result<u8, Usage> {
-    use std::io::Write as _;
-    match std::io::stdout().write_all(text.as_bytes()) {
+/// Prints a result.
+fn print(text: &str) -> Result<u8, Refusal> {
+    match write_now(&mut io::stdout().lock(), text.as_bytes()) {
         Ok(()) => Ok(status::SUCCESS),
-        Err(_) => Ok(status::ERROR),
+        Err(e) => Ok(unwritten(&e)),
     }
+}
+
+fn write_now(stream: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    stream.write_all(bytes)?;
+    stream.flush()
+}
+
+/// The exit status when output could not be written. A reader that has gone away has seen what it wanted to see.
+fn unwritten(error: &io::Error) -> u8 {
+    if error.kind() != io::ErrorKind::BrokenPipe {
+        say(&format!("cannot write the output: {error}"));
+    }
+    status::ERROR
+}
+
+/// Says on standard error what is no result.
+fn say(message: &str) {
+    // There is nowhere else to say that standard error is gone.
+    let _ = writeln!(io::stderr(), "ptc: {message}");
 }

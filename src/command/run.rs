@@ -1,65 +1,74 @@
 //! `ptc run`: one script, its output as it comes, its tools from the command line.
 
 use super::args::{self, Given, Known};
-use super::tools::CommandTools;
-use super::{status, Usage};
-use crate::job::Stop;
+use super::tools::{CommandTools, Serving};
+use super::Refusal::{self, Failure, Usage};
+use super::{print, say, status, unwritten, write_now, HELP};
 use crate::json::{self, ObjectWriter, Value};
 use crate::sys::interrupt::on_interrupt;
 use crate::{Engine, EventKind, Host, Outcome, Run, Status};
-use std::io::{self, Read as _, Write};
-use std::path::PathBuf;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-const OPTIONS: [Known; 8] = [
-    known("--tool", "NAME=COMMAND"),
-    known("--config", "FILE.json"),
-    known("--mode", "project|strict"),
-    known("--cwd", "DIRECTORY"),
-    known("--python", "PATH"),
-    known("--timeout", "SECONDS"),
-    known("--max-tool-calls", "N"),
-    Known {
-        name: "--json",
-        value: None,
-    },
+const OPTIONS: [Known; 10] = [
+    option("--tool", Some("NAME=COMMAND")),
+    option("--config", Some("FILE.json")),
+    option("--mode", Some("project|strict")),
+    option("--cwd", Some("DIRECTORY")),
+    option("--python", Some("PATH")),
+    option("--timeout", Some("SECONDS")),
+    option("--max-tool-calls", Some("N")),
+    option("--json", None),
+    option("--help", None),
+    option("-h", None),
 ];
 
-const fn known(name: &'static str, value: &'static str) -> Known {
-    Known {
-        name,
-        value: Some(value),
-    }
+const fn option(name: &'static str, value: Option<&'static str>) -> Known {
+    Known { name, value }
 }
 
 /// Runs the script that `arguments` name; returns the exit status.
-pub(super) fn run(arguments: Vec<String>) -> Result<u8, Usage> {
+pub(super) fn run(arguments: Vec<String>) -> Result<u8, Refusal> {
     let given = args::parse(arguments, &OPTIONS)?;
-    let tools = Arc::new(CommandTools::parse(given.all("--tool"))?);
+    if given.has("--help") || given.has("-h") {
+        return print(HELP);
+    }
+    let tools = Arc::new(CommandTools::parse(given.all("--tool"), cwd(&given)?)?);
+    let options = options(&given)?;
+    let config = configuration(&given, &tools)?;
     let code = script(&given.operands)?;
-    let engine = Engine::new(&configuration(&given, &tools)?, Host::new())?;
     let interrupts = Interrupts::install()?;
-    let run = engine.start(code, &options(&given)?)?;
+    let engine = Engine::new(&config, Host::new().patient())?;
+    let run = engine.start(code, &options)?;
     interrupts.attach(&run);
     let show = !given.has("--json");
-    let cwd = match given.one("--cwd") {
-        Some(dir) => PathBuf::from(dir),
-        None => std::env::current_dir().unwrap_or_else(|_| "/".into()),
-    };
-    let output = follow(&run, &tools, cwd, show)?;
+    let unwritten_output = follow(&run, &tools, show)?;
     let outcome = run
         .wait(None)?
-        .ok_or_else(|| Usage("the run has no end".into()))?;
-    Ok(match (output, show) {
-        (Output::ReaderGone, _) => status::ERROR,
-        (Output::Read, true) => conclude(&outcome),
-        (Output::Read, false) => print_json(&outcome),
+        .ok_or_else(|| Failure("the run has no end".into()))?;
+    Ok(match (unwritten_output, show) {
+        (Some(e), _) => unwritten(&e),
+        (None, true) => conclude(&outcome),
+        (None, false) => print_json(&outcome),
     })
 }
 
+/// Where the tools run, and the script unless its mode or the configuration say otherwise.
+fn cwd(given: &Given) -> Result<PathBuf, Refusal> {
+    match given.one("--cwd") {
+        // Elsewhere, which is where the engine would fall back to, is not what the caller wants.
+        Some(dir) if !Path::new(dir).is_dir() => Err(Usage(format!(
+            "--cwd expects a directory, and {dir:?} is none"
+        ))),
+        Some(dir) => Ok(dir.into()),
+        None => Ok(std::env::current_dir().unwrap_or_else(|_| "/".into())),
+    }
+}
+
 /// The text of the one script.
-fn script(operands: &[String]) -> Result<Vec<u8>, Usage> {
+fn script(operands: &[String]) -> Result<Vec<u8>, Refusal> {
     let path = match operands {
         [path] => path,
         [] => {
@@ -84,7 +93,7 @@ fn script(operands: &[String]) -> Result<Vec<u8>, Usage> {
 }
 
 /// The configuration file with the command's own tools and interpreter in it.
-fn configuration(given: &Given, tools: &CommandTools) -> Result<String, Usage> {
+fn configuration(given: &Given, tools: &CommandTools) -> Result<String, Refusal> {
     let mut config = match given.one("--config") {
         None => Value::Object(Vec::new()),
         Some(path) => {
@@ -102,7 +111,7 @@ fn configuration(given: &Given, tools: &CommandTools) -> Result<String, Usage> {
     Ok(config.to_string())
 }
 
-fn options(given: &Given) -> Result<String, Usage> {
+fn options(given: &Given) -> Result<String, Refusal> {
     let mut options = ObjectWriter::default();
     for (option, key) in [("--mode", "mode"), ("--cwd", "cwd")] {
         if let Some(value) = given.one(option) {
@@ -124,85 +133,61 @@ fn options(given: &Given) -> Result<String, Usage> {
     Ok(options.finish())
 }
 
-/// Whether somebody still reads what the script prints.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Output {
-    Read,
-    ReaderGone,
-}
-
-/// Serves calls and passes output on until the run has ended.
-fn follow(run: &Run, tools: &Arc<CommandTools>, cwd: PathBuf, show: bool) -> Result<Output, Usage> {
-    let stop = Stop::new().map_err(|e| Usage(format!("cannot make a socket pair: {e}")))?;
-    let mut serving = Vec::new();
-    let mut output = Output::Read;
+/// Serves calls and passes output on until the run has ended; returns why output could not be passed on.
+fn follow(run: &Run, tools: &Arc<CommandTools>, show: bool) -> Result<Option<io::Error>, Refusal> {
+    let mut serving = Serving::new(tools);
+    let mut problem = None;
     while let Some(event) = run.next_event(None)? {
         let written = match event.kind() {
-            EventKind::Call => {
-                serving.extend(
-                    event
-                        .call()
-                        .and_then(|call| tools.serve(call, cwd.clone(), &stop)),
-                );
-                Ok(())
-            }
             EventKind::Stdout if show => write_now(&mut io::stdout().lock(), event.data()),
             EventKind::Stderr if show => write_now(&mut io::stderr().lock(), event.data()),
-            EventKind::End => break,
             _ => Ok(()),
         };
-        if written.is_err() && output == Output::Read {
-            output = Output::ReaderGone;
-            run.cancel(Some("nobody reads the output"));
+        if let (Err(e), None) = (written, &problem) {
+            problem = Some(e);
+            run.cancel(Some("the output could not be written"));
+        }
+        match event.kind() {
+            EventKind::Call => event.call().into_iter().for_each(|c| serving.serve(c)),
+            EventKind::CallEnd => serving.stop_unwanted(),
+            EventKind::End => break,
+            _ => {}
         }
     }
-    stop.pull();
-    for thread in serving {
-        // It catches its own panics.
-        let _ = thread.join();
-    }
-    Ok(output)
-}
-
-fn write_now(stream: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
-    stream.write_all(bytes)?;
-    stream.flush()
+    Ok(problem)
 }
 
 /// Says what the script's own output does not, and translates the status.
 fn conclude(outcome: &Outcome) -> u8 {
-    let (exit, speaks_for_itself) = match outcome.status() {
-        Status::Success => (status::SUCCESS, true),
-        // A traceback has been shown as it came.
-        Status::Error => (status::ERROR, outcome.is_exit()),
-        Status::Timeout => (status::TIMEOUT, false),
-        Status::Interrupted => (status::INTERRUPTED, false),
+    // A traceback has been shown as it came.
+    let is_said = match outcome.status() {
+        Status::Success => true,
+        Status::Error => outcome.is_exit(),
+        Status::Timeout | Status::Interrupted => false,
     };
-    let mut words = Vec::new();
-    words.extend(
-        outcome
-            .error()
-            .filter(|_| !speaks_for_itself)
-            .map(str::to_string),
-    );
-    words.extend(outcome.hint().map(|hint| format!("hint: {hint}")));
-    for word in words {
-        // There is nowhere else to say that standard error is gone.
-        let _ = writeln!(io::stderr(), "ptc: {word}");
+    if let (Some(error), false) = (outcome.error(), is_said) {
+        say(error);
     }
-    exit
+    if let Some(hint) = outcome.hint() {
+        say(&format!("hint: {hint}"));
+    }
+    exit_status(outcome)
 }
 
 fn print_json(outcome: &Outcome) -> u8 {
     let line = format!("{}\n", outcome.json());
     match write_now(&mut io::stdout().lock(), line.as_bytes()) {
-        Err(_) => status::ERROR,
-        Ok(()) => match outcome.status() {
-            Status::Success => status::SUCCESS,
-            Status::Error => status::ERROR,
-            Status::Timeout => status::TIMEOUT,
-            Status::Interrupted => status::INTERRUPTED,
-        },
+        Err(e) => unwritten(&e),
+        Ok(()) => exit_status(outcome),
+    }
+}
+
+fn exit_status(outcome: &Outcome) -> u8 {
+    match outcome.status() {
+        Status::Success => status::SUCCESS,
+        Status::Error => status::ERROR,
+        Status::Timeout => status::TIMEOUT,
+        Status::Interrupted => status::INTERRUPTED,
     }
 }
 
@@ -214,11 +199,11 @@ struct Interrupts {
 }
 
 impl Interrupts {
-    fn install() -> Result<Interrupts, Usage> {
+    fn install() -> Result<Interrupts, Refusal> {
         let interrupts = Interrupts::default();
         let mine = interrupts.clone();
         on_interrupt(move || mine.interrupt())
-            .map_err(|e| Usage(format!("cannot wait for signals: {e}")))?;
+            .map_err(|e| Failure(format!("cannot wait for signals: {e}")))?;
         Ok(interrupts)
     }
 

@@ -1,14 +1,15 @@
 //! Shell commands as tools.
 
-use super::Usage;
+use super::Refusal::{self, Usage};
 use crate::job::{self, unnamed_file, End, Finished, Job, Stop};
 use crate::json::{self, ObjectWriter, Value};
-use crate::rpc::call::{self, Call};
+use crate::rpc::call::Call;
 use crate::sys::child::ExitStatus;
 use crate::sys::scan::{self, Tag};
 use crate::sys::thread::spawn_blocked;
 use crate::tool::standard::STANDARD;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -24,15 +25,20 @@ const ERROR_LINES: usize = 5;
 const GRACE: Duration = Duration::from_millis(500);
 
 /// The tools that have a command.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct CommandTools {
     commands: BTreeMap<String, String>,
+    cwd: PathBuf,
 }
 
 impl CommandTools {
-    /// From values of `--tool`.
-    pub(super) fn parse<'a>(values: impl Iterator<Item = &'a str>) -> Result<Self, Usage> {
-        let mut tools = CommandTools::default();
+    /// From values of `--tool`; the commands run in `cwd`.
+    pub(super) fn parse<'a>(
+        values: impl Iterator<Item = &'a str>,
+        cwd: PathBuf,
+    ) -> Result<Self, Refusal> {
+        let commands = BTreeMap::new();
+        let mut tools = CommandTools { commands, cwd };
         for value in values {
             let (name, command) = value
                 .split_once('=')
@@ -48,7 +54,7 @@ impl CommandTools {
 
     /// Adds the tools to `config` that it does not specify itself: standard ones by their name, others open to any
     /// argument.
-    pub(super) fn add_to(&self, config: &mut Value) -> Result<(), Usage> {
+    pub(super) fn add_to(&self, config: &mut Value) -> Result<(), Refusal> {
         let Value::Object(members) = config else {
             return Err(Usage("the configuration is not a JSON object".into()));
         };
@@ -71,37 +77,21 @@ impl CommandTools {
         Ok(())
     }
 
-    /// Answers `call` when its command has ended; the thread that waits for it ends soon after `stop` is pulled.
-    pub(super) fn serve(
-        self: &Arc<Self>,
-        call: &Call,
-        cwd: PathBuf,
-        stop: &Stop,
-    ) -> Option<JoinHandle<()>> {
-        let (tools, call, stop) = (Arc::clone(self), call.clone(), stop.clone());
-        let id = call.id();
-        let serving = spawn_blocked("ptc-tool", move || {
-            let answered = match tools.run(&call, cwd, &stop) {
-                Ok(result) => match json::validate(&result) {
-                    Ok(json) => call::reply(id, json),
-                    Err(_) => call::reply_text(id, &result),
-                },
-                Err(message) => call::fail(id, &message),
-            };
-            // An answer that comes too late has nobody to go to.
-            drop(answered);
-        });
-        match serving {
-            Ok(thread) => Some(thread),
-            Err(e) => {
-                let _ = call::fail(id, &format!("no thread can be started: {e}"));
-                None
-            }
-        }
+    /// Answers `call` when its command has ended, which is soon after `stop` is pulled.
+    fn answer(&self, call: &Call, stop: &Stop) {
+        let answered = match self.run(call, stop) {
+            Ok(result) => match json::validate(&result) {
+                Ok(json) => call.reply(json),
+                Err(_) => call.reply_text(&result),
+            },
+            Err(message) => call.fail(&message),
+        };
+        // An answer that comes too late has nobody to go to.
+        drop(answered);
     }
 
     /// What the command printed, as text; empty output is null.
-    fn run(&self, call: &Call, cwd: PathBuf, stop: &Stop) -> Result<String, String> {
+    fn run(&self, call: &Call, stop: &Stop) -> Result<String, String> {
         let name = call.tool();
         let Some(command) = self.commands.get(name) else {
             return Err(format!(
@@ -111,7 +101,7 @@ impl CommandTools {
         let mut job = Job::new("/bin/sh");
         job.args = vec!["-c".into(), command.into()];
         job.env = std::env::vars_os().collect();
-        job.cwd = cwd;
+        job.cwd = self.cwd.clone();
         let input = unnamed_file(&std::env::temp_dir(), call.args().as_bytes());
         job.input = Some(input.map_err(|e| format!("'{name}' cannot get its arguments: {e}"))?);
         job.keep = (RESULT_BYTES, ERROR_BYTES);
@@ -134,6 +124,69 @@ impl CommandTools {
                 .strip_suffix('\n')
                 .unwrap_or(&output.text)
                 .to_string()),
+        }
+    }
+}
+
+/// The commands of one run that are under way. Dropping it ends them.
+pub(super) struct Serving<'a> {
+    tools: &'a Arc<CommandTools>,
+    commands: Vec<Started>,
+}
+
+struct Started {
+    call: Call,
+    stop: Stop,
+    thread: JoinHandle<()>,
+}
+
+impl<'a> Serving<'a> {
+    pub(super) fn new(tools: &'a Arc<CommandTools>) -> Self {
+        let commands = Vec::new();
+        Serving { tools, commands }
+    }
+
+    /// Starts the command that answers `call`.
+    pub(super) fn serve(&mut self, call: &Call) {
+        self.commands
+            .retain(|command| !command.thread.is_finished());
+        match self.start(call) {
+            Ok(command) => self.commands.push(command),
+            Err(e) => {
+                let message = format!("'{}' cannot be run: {e}", call.tool());
+                // It fails only when nobody waits any more.
+                let _ = call.fail(&message);
+            }
+        }
+    }
+
+    fn start(&self, call: &Call) -> io::Result<Started> {
+        let stop = Stop::new()?;
+        let (tools, call) = (Arc::clone(self.tools), call.clone());
+        let (its_call, its_stop) = (call.clone(), stop.clone());
+        let answer = move || tools.answer(&its_call, &its_stop);
+        let thread = spawn_blocked("ptc-tool", answer)?;
+        Ok(Started { call, stop, thread })
+    }
+
+    /// Ends the commands of calls whose caller is gone, as all are once the run is being ended.
+    pub(super) fn stop_unwanted(&self) {
+        for command in &self.commands {
+            if !command.call.is_wanted() {
+                command.stop.pull();
+            }
+        }
+    }
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        for command in &self.commands {
+            command.stop.pull();
+        }
+        for command in self.commands.drain(..) {
+            // It catches its own panics.
+            let _ = command.thread.join();
         }
     }
 }

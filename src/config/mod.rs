@@ -116,13 +116,6 @@ impl Seconds {
     }
 }
 
-/// The fork server's settings.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Warm {
-    /// Modules that it imports before it forks.
-    pub(crate) preload: Vec<String>,
-}
-
 /// An engine's configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
@@ -139,16 +132,15 @@ pub(crate) struct Config {
     pub(crate) module_name: String,
     pub(crate) on_tool_error: OnToolError,
     pub(crate) isolation: Isolation,
-    /// `None`: every run starts a process of its own.
-    pub(crate) warm: Option<Warm>,
-    pub(crate) allow_mcp: bool,
     pub(crate) env_passthrough: Vec<String>,
     /// Absolute; `None`: the host's own at the start of a run.
     pub(crate) cwd: Option<PathBuf>,
+    #[cfg_attr(not(test), allow(dead_code))]
     pub(crate) terminal_env: TerminalEnv,
     /// A path (absolute) or a name to be found on PATH; `None`: the first `python3` on PATH.
     pub(crate) python: Option<String>,
     /// The folders that bound the built-in file tools, absolute; empty: no bound.
+    #[cfg_attr(not(test), allow(dead_code))]
     pub(crate) roots: Vec<PathBuf>,
     /// All that a script can call, in the order of the configuration, built-in tools last.
     pub(crate) tools: Vec<ToolSpec>,
@@ -164,6 +156,7 @@ impl Config {
         let terminal = root.section("terminal")?;
         terminal.only(&TERMINAL_KEYS, is_foreign_terminal_key)?;
         let allow_mcp = code.boolean("allow_mcp")?.unwrap_or(false);
+        check_warm(&code)?;
         Ok(Config {
             mode: code.choice("mode", &MODES)?.unwrap_or(Mode::Project),
             timeout: timeout(&code)?.unwrap_or_else(|| Seconds::whole(300)),
@@ -182,8 +175,6 @@ impl Config {
                 .choice("on_tool_error", &ON_TOOL_ERROR)?
                 .unwrap_or(OnToolError::Return),
             isolation: Isolation::parse(&code, "isolation")?,
-            warm: warm(&code)?,
-            allow_mcp,
             env_passthrough: env_names(&terminal, "env_passthrough")?,
             cwd: terminal.path("cwd")?,
             terminal_env: terminal
@@ -317,18 +308,18 @@ fn module_name(code: &Section) -> Result<String> {
     }
 }
 
-fn warm(code: &Section) -> Result<Option<Warm>> {
+/// The fork server's settings. There is none yet, so that every run starts cold: slower, and otherwise the same.
+fn check_warm(code: &Section) -> Result<()> {
     let expected = "true, false or an object with `preload`";
     match code.get("warm") {
-        None | Some(Value::Bool(false)) => Ok(None),
-        Some(Value::Bool(true)) => Ok(Some(Warm::default())),
-        Some(Value::String(word)) if word == "off" => Ok(None),
-        Some(Value::String(word)) if word == "on" => Ok(Some(Warm::default())),
+        None | Some(Value::Bool(_)) => Ok(()),
+        Some(Value::String(word)) if word == "off" || word == "on" => Ok(()),
         Some(Value::Object(_)) => {
             let section = code.section("warm")?;
             section.only(&["preload"], |_| false)?;
-            let preload = section.strings("preload", "module name", names::is_dotted_name)?;
-            Ok(Some(Warm { preload }))
+            section
+                .strings("preload", "module name", names::is_dotted_name)
+                .map(drop)
         }
         Some(_) => Err(code.mismatch("warm", expected)),
     }

@@ -49,8 +49,6 @@ fn nothing_means_the_defaults() {
         assert_eq!(config.on_tool_error, OnToolError::Return);
         assert_eq!(config.isolation, Isolation::default());
         assert_eq!(config.isolation.level, IsolationLevel::Guard);
-        assert_eq!(config.warm, None);
-        assert!(!config.allow_mcp);
         assert!(config.env_passthrough.is_empty());
         assert_eq!(config.cwd, None);
         assert_eq!(config.terminal_env, TerminalEnv::Scrubbed);
@@ -104,9 +102,6 @@ fn every_key_is_read() {
     assert_eq!(config.module_name, "my_tools");
     assert_eq!(config.on_tool_error, OnToolError::Raise);
     assert_eq!(config.isolation.level, IsolationLevel::None);
-    let preload = vec!["json".to_string(), "xml.etree".to_string()];
-    assert_eq!(config.warm, Some(Warm { preload }));
-    assert!(config.allow_mcp);
     assert_eq!(config.env_passthrough, ["A", "B"]);
     assert_eq!(config.cwd.as_deref(), Some(Path::new("/srv")));
     assert_eq!(config.terminal_env, TerminalEnv::Host);

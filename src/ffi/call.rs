@@ -20,18 +20,19 @@ impl ptc_call {
 
 /// The call's id: unique in this process, never reused, never 0. 0 for NULL.
 ///
-/// # Safety
-/// `call` is NULL or a call whose callback or event is still there.
+/// Requires: `call` is NULL, or its callback has not returned, or its event was not freed.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_call_id(call: *const ptc_call) -> u64 {
     // SAFETY: the caller promises NULL or a live call.
     unsafe { call.as_ref() }.map_or(0, |call| call.call.id())
 }
 
-/// The tool's name, NUL-terminated; `len` (may be NULL) receives its length. NULL for NULL.
+/// The name of the tool, UTF-8 with a NUL behind it. `len` (may be NULL) receives its length in bytes, without the NUL. It
+/// belongs to the call and lives as long. NULL, and length 0, for NULL.
 ///
-/// # Safety
-/// `call` is NULL or a call whose callback or event is still there; `len` is NULL or writable.
+/// Requires: `call` is NULL, or its callback has not returned, or its event was not freed; `len` is NULL or writable.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_call_tool(call: *const ptc_call, len: *mut usize) -> *const c_char {
     // SAFETY: the caller promises NULL or a live call, and NULL or a writable `len`.
@@ -43,10 +44,11 @@ pub unsafe extern "C" fn ptc_call_tool(call: *const ptc_call, len: *mut usize) -
     }
 }
 
-/// The arguments: a JSON object as the script sent it, NUL-terminated; `len` (may be NULL) receives its length. NULL for NULL.
+/// The arguments: a JSON object as the script sent it, UTF-8 with a NUL behind it. `len` (may be NULL) receives its length in
+/// bytes, without the NUL. It belongs to the call and lives as long. NULL, and length 0, for NULL.
 ///
-/// # Safety
-/// As `ptc_call_tool`.
+/// Requires: as `ptc_call_tool`.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_call_args(call: *const ptc_call, len: *mut usize) -> *const c_char {
     // SAFETY: the caller promises NULL or a live call, and NULL or a writable `len`.
@@ -58,32 +60,33 @@ pub unsafe extern "C" fn ptc_call_args(call: *const ptc_call, len: *mut usize) -
     }
 }
 
-/// The context that was given to `ptc_run_start` or `ptc_execute`. NULL for NULL.
+/// The context that was given to `ptc_run_start` or `ptc_execute`, which ptc never looks at. NULL for NULL.
 ///
-/// # Safety
-/// `call` is NULL or a call whose callback or event is still there.
+/// Requires: `call` is NULL, or its callback has not returned, or its event was not freed.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_call_context(call: *const ptc_call) -> *mut c_void {
     // SAFETY: the caller promises NULL or a live call.
     unsafe { call.as_ref() }.map_or(ptr::null_mut(), |call| call.call.context() as *mut c_void)
 }
 
-/// Says, inside dispatch, that the answer comes later. Then any thread may answer, also before this one has returned.
+/// Says, inside dispatch, that the answer comes later. Then any thread may answer, also before dispatch has returned. A call
+/// that was pulled needs no such word.
 ///
-/// Errors: `PTC_CODE_STATE` when the call is not open or was deferred before.
+/// Errors: `PTC_CODE_STATE` when the call is not open or is deferred already.
+/// Threads: any.
 #[no_mangle]
 pub extern "C" fn ptc_call_defer(id: u64) -> *mut ptc_error {
     guard(|| call::defer(id))
 }
 
-/// Answers a call with a JSON value of any kind. The text is copied.
+/// Answers a call with a JSON value of any kind, at any time and from any thread. The text is copied; it needs no NUL.
 ///
 /// Errors: `PTC_CODE_STATE` when the call was answered before, its run has ended, or there never was one; nothing else happens
-/// then. `PTC_CODE_INVALID_ARGUMENT` when `json` is not valid JSON or larger than `max_message_bytes`; the script then sees a
-/// failed call.
-///
-/// # Safety
-/// `json` is readable for `len` bytes.
+/// then. `PTC_CODE_INVALID_ARGUMENT` when `json` is not valid JSON, is NULL, or larger than `max_message_bytes`: the call has
+/// failed then, and the script is told why.
+/// Requires: `json` is readable for `len` bytes.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_call_reply(
     id: u64,
@@ -99,12 +102,11 @@ pub unsafe extern "C" fn ptc_call_reply(
     })
 }
 
-/// Answers a call with a string, which is never parsed: the script gets a `str`. The text is copied.
+/// Answers a call with a string, which is never parsed: the script gets a `str`. The text (UTF-8, NULs allowed) is copied.
 ///
-/// Errors: as `ptc_call_reply`; text that is not UTF-8 is `PTC_CODE_INVALID_ARGUMENT`.
-///
-/// # Safety
-/// `text` is readable for `len` bytes.
+/// Errors: as `ptc_call_reply`; `PTC_CODE_INVALID_ARGUMENT` is for text that is not UTF-8.
+/// Requires: `text` is readable for `len` bytes.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_call_reply_text(
     id: u64,
@@ -120,13 +122,12 @@ pub unsafe extern "C" fn ptc_call_reply_text(
     })
 }
 
-/// Answers a call with an error: the script gets `{"error": message}`, or a `ToolError` where the configuration says so. A
-/// message that is not UTF-8 is repaired.
+/// Answers a call with an error: the script gets `{"error": message}`, or a `ToolError` where the configuration says so. The
+/// message is copied; one that is not UTF-8 is repaired.
 ///
-/// Errors: `PTC_CODE_STATE` as `ptc_call_reply`.
-///
-/// # Safety
-/// `message` is readable for `len` bytes.
+/// Errors: as `ptc_call_reply`; `PTC_CODE_INVALID_ARGUMENT` is for NULL with a length.
+/// Requires: `message` is readable for `len` bytes.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_call_fail(
     id: u64,
@@ -135,12 +136,17 @@ pub unsafe extern "C" fn ptc_call_fail(
 ) -> *mut ptc_error {
     guard(|| {
         // SAFETY: the caller promises a readable text.
-        let message = unsafe { super::bytes(message, len, "message") }?;
-        call::fail(id, &String::from_utf8_lossy(message))
+        match unsafe { super::bytes(message, len, "message") } {
+            Ok(message) => call::fail(id, &String::from_utf8_lossy(message)),
+            Err(unreadable) => fail_with(id, unreadable),
+        }
     })
 }
 
-/// Whether an answer to the call would still reach its script: 0 once it was answered, its run has ended or its caller is gone.
+/// Whether an answer to the call would still reach its script: 1, or 0 once it was answered, its run has ended or its caller is
+/// gone. A tool that takes long asks now and then. 0 for an id that never was.
+///
+/// Threads: any.
 #[no_mangle]
 pub extern "C" fn ptc_call_is_wanted(id: u64) -> i32 {
     guard_or(0, || i32::from(call::is_wanted(id)))

@@ -13,16 +13,16 @@ pub struct ptc_engine {
     engine: Engine,
 }
 
-/// Makes an engine. `config` is a JSON object (`len` 0: all defaults), `host` the callbacks (NULL: none, calls are pulled).
-/// On success `*out` is the engine, to be freed with `ptc_engine_free`. The host's environment is copied now; no
-/// interpreter is looked for before the first run.
+/// Makes an engine. `config` is a JSON object (`len` 0: all defaults), `host` the callbacks (NULL: none, calls are pulled);
+/// both are copied. `*out` is the engine, to be freed with `ptc_engine_free`, or NULL after an error. The host's environment
+/// is copied now, of which scripts get the harmless part; no interpreter is looked for before the first run.
+///
+/// On failure too the host's `drop` is called, before this returns, unless `struct_size` cannot be that of a `ptc_host`.
 ///
 /// Errors: `PTC_CODE_CONFIG` names the JSON path of what is wrong; `PTC_CODE_INVALID_ARGUMENT` for NULL, bad UTF-8 or a host
-/// struct that does not fit; `PTC_CODE_UNSUPPORTED` where scripts cannot run; `PTC_CODE_IO` when descriptors or threads have
-/// run out. The host's `drop` is called on failure too.
-///
-/// # Safety
-/// `config` is readable for `len` bytes; `host` is NULL or a valid struct; `out` is writable.
+/// struct that does not fit; `PTC_CODE_UNSUPPORTED` where scripts cannot run; `PTC_CODE_IO` when descriptors have run out.
+/// Requires: `config` is readable for `len` bytes; `host` is NULL or readable for its `struct_size`; `out` is writable.
+/// Threads: any; not while another thread changes the environment.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_engine_new(
     config: *const c_char,
@@ -32,9 +32,10 @@ pub unsafe extern "C" fn ptc_engine_new(
 ) -> *mut ptc_error {
     guard(|| {
         // SAFETY: the caller promises NULL or a valid struct. Taken first, so that `drop` is called on every way out.
-        let host = unsafe { host::copy(host) }?;
+        let host = unsafe { host::copy(host) };
         // SAFETY: the caller promises writable memory or NULL.
         unsafe { clear(out, "out") }?;
+        let host = host?;
         // SAFETY: the caller promises `len` readable bytes.
         let config = unsafe { text(config, len, "config") }?;
         let engine = Engine::new(config, host)?;
@@ -44,13 +45,13 @@ pub unsafe extern "C" fn ptc_engine_new(
     })
 }
 
-/// The definition of the `execute_code` tool for the model. `format` is "anthropic", "openai", "mcp" or "text". `*out` is
-/// NUL-terminated UTF-8 to be freed with `ptc_string_free`; `len` (may be NULL) receives its length.
+/// The definition of the `execute_code` tool for the model. `format` is "anthropic", "openai", "mcp" (all JSON) or "text".
+/// `*out` is NUL-terminated UTF-8, to be freed with `ptc_string_free`, or NULL after an error; `len` (may be NULL) receives its
+/// length in bytes, without the NUL.
 ///
-/// Errors: `PTC_CODE_INVALID_ARGUMENT` for an unknown format.
-///
-/// # Safety
-/// `engine` is a live engine; `format` is a NUL-terminated string; `out` is writable, `len` NULL or writable.
+/// Errors: `PTC_CODE_INVALID_ARGUMENT` for NULL or an unknown format.
+/// Requires: `engine` is NULL or was not freed; `format` is NULL or NUL-terminated; `out` is writable; `len` is NULL or writable.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_engine_definition(
     engine: *mut ptc_engine,
@@ -70,6 +71,7 @@ pub unsafe extern "C" fn ptc_engine_definition(
         }
         // SAFETY: not NULL, and the caller promises a NUL-terminated string.
         let format = unsafe { std::ffi::CStr::from_ptr(format) }.to_string_lossy();
+        crate::panic::rehearse("definition", format.as_bytes());
         let definition = engine.engine.definition(&format)?.replace('\0', "\u{fffd}");
         // SAFETY: the caller promises NULL or a writable place.
         if let Some(len) = unsafe { len.as_mut() } {
@@ -84,8 +86,8 @@ pub unsafe extern "C" fn ptc_engine_definition(
 
 /// Frees a string that ptc gave to its caller for keeps. NULL is fine.
 ///
-/// # Safety
-/// `string` is NULL or came from `ptc_engine_definition` and was not freed.
+/// Requires: `string` is NULL, or came from `ptc_engine_definition` and was not freed.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_string_free(string: *mut c_char) {
     guard_or((), || {
@@ -96,14 +98,14 @@ pub unsafe extern "C" fn ptc_string_free(string: *mut c_char) {
     });
 }
 
-/// Cancels the runs and waits at most `timeout_ms` (-1: without limit) until they have ended and no callback is under way.
-/// After NULL no callback comes any more and the host's `drop` was called. Closing again is fine.
+/// Cancels the runs and waits at most `timeout_ms` milliseconds (-1: without limit) until they have ended and no callback is
+/// under way. After NULL no callback comes any more, the host's `drop` was called and the threads of the engine are gone.
+/// Closing again is fine.
 ///
-/// Errors: `PTC_CODE_STATE` inside a callback of this engine, or when the time was not enough; the engine then takes no new
-/// runs, and closing may be tried again.
-///
-/// # Safety
-/// `engine` is a live engine.
+/// Errors: `PTC_CODE_STATE` inside a callback of this engine (nothing was done), or when the time was not enough: the engine
+/// then takes no new runs, and closing may be tried again. `PTC_CODE_INVALID_ARGUMENT` for NULL or a time below -1.
+/// Requires: `engine` is NULL or was not freed.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_engine_close(
     engine: *mut ptc_engine,
@@ -116,11 +118,11 @@ pub unsafe extern "C" fn ptc_engine_close(
     })
 }
 
-/// Closes the engine without a time limit and releases it. Inside a callback the closing is left to a thread of its own.
-/// Runs that were retained stay valid, for their results. NULL is fine.
+/// Closes the engine without a time limit and releases it. Inside one of its callbacks the closing is left to a thread of its
+/// own, which waits for the callback to return. Runs outlive their engine: handles stay valid, for the results. NULL is fine.
 ///
-/// # Safety
-/// `engine` is NULL or an engine that was not freed; no other thread uses it any more.
+/// Requires: `engine` is NULL or was not freed; no other thread uses it any more.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_engine_free(engine: *mut ptc_engine) {
     guard_or((), || {
@@ -129,14 +131,15 @@ pub unsafe extern "C" fn ptc_engine_free(engine: *mut ptc_engine) {
     });
 }
 
-/// Starts a script and returns at once. `code` is UTF-8 Python; `options` is a JSON object (`options_len` 0: none); `context`
-/// is handed back with each of the run's calls and never looked at. `*out` is the run, to be freed with `ptc_run_free`.
+/// Starts a script and returns at once. `code` is UTF-8 Python; `options` is a JSON object (`options_len` 0: none); both are
+/// copied. `context` is handed back with each of the run's calls and never looked at. `*out` is the run, to be freed with
+/// `ptc_run_free`, or NULL after an error.
 ///
-/// Errors: `PTC_CODE_INVALID_ARGUMENT` for code that cannot be a script, `PTC_CODE_CONFIG` for bad options, `PTC_CODE_STATE` for
-/// a closed engine, `PTC_CODE_IO` when threads or descriptors have run out. What goes wrong later is in the run's result.
-///
-/// # Safety
-/// `engine` is a live engine; `code` and `options` are readable for their lengths; `out` is writable.
+/// Errors: `PTC_CODE_INVALID_ARGUMENT` for NULL and for code that cannot be a script, `PTC_CODE_CONFIG` for bad options,
+/// `PTC_CODE_STATE` for a closed engine, `PTC_CODE_IO` when threads or descriptors have run out. What goes wrong later is in
+/// the run's result.
+/// Requires: `engine` is NULL or was not freed; `code` and `options` are readable for their lengths; `out` is writable.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_run_start(
     engine: *mut ptc_engine,
@@ -169,12 +172,11 @@ pub unsafe extern "C" fn ptc_run_start(
 
 /// Runs a script to its end: `ptc_run_start` and `ptc_run_wait` in one. With `threads` = 0 callbacks run on this thread. Without a
 /// dispatch callback there is nobody to pull the script's calls, so they fail. `*out` is the result, to be freed with
-/// `ptc_result_free`.
+/// `ptc_result_free`, or NULL after an error. Nothing but the script's own end, its timeout or `ptc_engine_close` stops it.
 ///
 /// Errors: as `ptc_run_start`.
-///
-/// # Safety
-/// As `ptc_run_start`.
+/// Requires: as `ptc_run_start`. A callback may free the engine; the run is then cancelled and its result comes as ever.
+/// Threads: any, also inside a callback.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_execute(
     engine: *mut ptc_engine,
@@ -196,9 +198,11 @@ pub unsafe extern "C" fn ptc_execute(
                 text(options, options_len, "options")?,
             )
         };
-        let outcome = engine
+        let run = engine
             .engine
-            .execute_with(code, options, context_number(context))?;
+            .start_unpulled(code, options, context_number(context))?;
+        // Nothing of the engine is borrowed from here on: a callback may free it.
+        let outcome = run.wait_to_the_end()?;
         // SAFETY: `out` was found writable above.
         unsafe { out.write(ptc_result::hand_out(&outcome)) };
         Ok(())

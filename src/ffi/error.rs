@@ -23,19 +23,19 @@ impl ptc_error {
 
 /// The error's `ptc_code`; 0 for NULL.
 ///
-/// # Safety
-/// `error` is NULL or an error that was not freed.
+/// Requires: `error` is NULL or was not freed.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_error_code(error: *const ptc_error) -> i32 {
     // SAFETY: the caller promises NULL or a live error.
     unsafe { error.as_ref() }.map_or(0, |error| error.code)
 }
 
-/// The error's message: what was wrong, where, and what to do. NUL-terminated UTF-8 that lives as long as the error;
-/// `len` (may be NULL) receives its length without the NUL. NULL for NULL.
+/// The error's message: what was wrong, where, and what to do. NUL-terminated UTF-8 that belongs to the error and lives as
+/// long; `len` (may be NULL) receives its length in bytes, without the NUL. NULL, and length 0, for NULL.
 ///
-/// # Safety
-/// `error` is NULL or an error that was not freed; `len` is NULL or writable.
+/// Requires: `error` is NULL or was not freed; `len` is NULL or writable.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_error_message(
     error: *const ptc_error,
@@ -52,8 +52,8 @@ pub unsafe extern "C" fn ptc_error_message(
 
 /// Frees an error. NULL is fine.
 ///
-/// # Safety
-/// `error` is NULL or an error that was not freed.
+/// Requires: `error` is NULL or was not freed.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_error_free(error: *mut ptc_error) {
     // SAFETY: the caller gives up an error that came out of hand_out.

@@ -21,21 +21,22 @@ impl ptc_event {
     }
 }
 
-/// The event's `ptc_event_kind`; 0 for NULL.
+/// The event's kind, one of `enum ptc_event_kind`; 0 for NULL.
 ///
-/// # Safety
-/// `event` is NULL or a live event.
+/// Requires: `event` is NULL, or a pulled event that was not freed, or its callback has not returned.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_event_kind(event: *const ptc_event) -> i32 {
     // SAFETY: the caller promises NULL or a live event.
     unsafe { event.as_ref() }.map_or(0, |event| event.event.kind() as i32)
 }
 
-/// The event's data: the bytes of a chunk of output, cut anywhere, or a JSON object (see `ptc_event_kind`). There is a NUL
-/// behind it; `len` (may be NULL) receives its length. It lives as long as the event. NULL for NULL.
+/// The event's data: the bytes of a chunk of output, cut anywhere, or a JSON object (see `enum ptc_event_kind`). There is a NUL
+/// behind it; `len` (may be NULL) receives its length in bytes, without that NUL. It belongs to the event and lives as long.
+/// NULL, and length 0, for NULL.
 ///
-/// # Safety
-/// `event` is NULL or a live event; `len` is NULL or writable.
+/// Requires: as `ptc_event_kind`; `len` is NULL or writable.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_event_data(event: *const ptc_event, len: *mut usize) -> *const c_char {
     // SAFETY: the caller promises NULL or a live event, and NULL or a writable `len`.
@@ -47,10 +48,11 @@ pub unsafe extern "C" fn ptc_event_data(event: *const ptc_event, len: *mut usize
     }
 }
 
-/// The call of a `PTC_EVENT_CALL`, else NULL. It lives as long as the event.
+/// The call of a `PTC_EVENT_CALL`, NULL for any other event. It belongs to the event and lives as long; its id may be answered
+/// for longer.
 ///
-/// # Safety
-/// `event` is NULL or a live event.
+/// Requires: as `ptc_event_kind`.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_event_call(event: *const ptc_event) -> *const ptc_call {
     // SAFETY: the caller promises NULL or a live event.
@@ -58,10 +60,10 @@ pub unsafe extern "C" fn ptc_event_call(event: *const ptc_event) -> *const ptc_c
     call.map_or(ptr::null(), ptr::from_ref)
 }
 
-/// Frees a pulled event. NULL is fine; a pushed event must not be freed.
+/// Frees a pulled event. NULL is fine; a pushed event must not be freed. A call that came with it stays open.
 ///
-/// # Safety
-/// `event` is NULL or came from `ptc_run_next_event` and was not freed.
+/// Requires: `event` is NULL, or came from `ptc_run_next_event` and was not freed.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_event_free(event: *mut ptc_event) {
     // SAFETY: the caller gives up an event that came out of hand_out.

@@ -9,15 +9,17 @@ use std::sync::Arc;
 
 /// Serves a tool call. `call` is valid until the function returns; take its id with `ptc_call_id` to answer later. The
 /// function answers (`ptc_call_reply`, `ptc_call_reply_text`, `ptc_call_fail`) or says that it will (`ptc_call_defer`);
-/// returning without any of these fails the call. It must not leave by longjmp or by an exception.
+/// returning without any of these fails the call at once. It must not leave by longjmp or by an exception.
 pub type ptc_dispatch_fn =
     Option<unsafe extern "C" fn(user_data: *mut c_void, call: *const ptc_call)>;
 
-/// Is told of an event. `event` is valid until the function returns and must not be freed.
+/// Is told of an event. `event` is valid until the function returns and must not be freed. The events of a run come in order
+/// and one at a time.
 pub type ptc_event_fn =
     Option<unsafe extern "C" fn(user_data: *mut c_void, event: *const ptc_event)>;
 
-/// Is told that `user_data` is not needed any more.
+/// Is told that `user_data` is not needed any more. It is called by the thread that closes the engine; for an engine that was
+/// freed inside one of its callbacks, by a thread of its own.
 pub type ptc_drop_fn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
 
 /// The host of an engine. Zero it, set `struct_size = sizeof(ptc_host)`, fill in what you use. The struct is copied;
@@ -27,21 +29,24 @@ pub type ptc_drop_fn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
 pub struct ptc_host {
     /// `sizeof(ptc_host)`: tells which members the caller knows.
     pub struct_size: usize,
-    /// Given to each callback. With `threads` > 0 it is used from several threads.
+    /// Given to each callback and never looked at. With `threads` > 0 it is used from several threads.
     pub user_data: *mut c_void,
     /// NULL: calls are pulled with `ptc_run_next_event`.
     pub dispatch: ptc_dispatch_fn,
-    /// NULL: no events are pushed.
+    /// NULL: no events are pushed. A host that pulls its calls may be told of events all the same.
     pub on_event: ptc_event_fn,
-    /// Called exactly once with `user_data`, after the last callback; also when `ptc_engine_new` fails.
+    /// Called exactly once with `user_data`, after the last callback; also when `ptc_engine_new` fails. NULL: nothing to do.
     pub drop: ptc_drop_fn,
-    /// 0: callbacks run only on a thread that is inside `ptc_execute` or `ptc_run_wait`. n: on at most n long-lived engine
-    /// threads, in parallel.
+    /// 0: callbacks run only on a thread that is inside `ptc_execute` or `ptc_run_wait`. n, up to 1024: on at most n
+    /// long-lived engine threads, in parallel.
     pub threads: i32,
 }
 
 /// The first version of the struct ended here; a smaller one was never published.
 const FIRST_SIZE: usize = offset_of!(ptc_host, threads) + size_of::<i32>();
+
+/// A struct larger than this was never zeroed: its size is whatever lay in that memory.
+const LARGEST_SIZE: usize = 4096;
 
 /// More threads than any host wants; a number above it is a mistake.
 const MAX_THREADS: i32 = 1024;
@@ -68,7 +73,8 @@ impl Drop for UserData {
     }
 }
 
-/// Copies the host's struct. From here on `drop` is called whatever happens.
+/// Copies the host's struct. From here on `drop` is called whatever happens, unless the size says that there is none, or
+/// cannot be true: then the pointers cannot be trusted either.
 ///
 /// # Safety
 /// `host` is NULL or points to `struct_size` readable bytes; its callbacks fit their types.
@@ -78,11 +84,14 @@ pub(super) unsafe fn copy(host: *const ptc_host) -> Result<Host> {
     }
     // SAFETY: struct_size is the first member, and the caller promises that at least it is readable.
     let size = unsafe { (&raw const (*host).struct_size).read() };
-    if size < FIRST_SIZE {
-        return Err(invalid(format!(
+    let wrong_size = || {
+        Err(invalid(format!(
             "host.struct_size is {size}; zero the struct and set it to sizeof(ptc_host), which is {}",
             size_of::<ptc_host>()
-        )));
+        )))
+    };
+    if !(offset_of!(ptc_host, threads)..=LARGEST_SIZE).contains(&size) {
+        return wrong_size();
     }
     // SAFETY: all-zero is a valid ptc_host: NULL pointers, absent functions, number 0.
     let mut known: ptc_host = unsafe { std::mem::zeroed() };
@@ -94,6 +103,9 @@ pub(super) unsafe fn copy(host: *const ptc_host) -> Result<Host> {
         pointer: known.user_data,
         drop: known.drop,
     });
+    if size < FIRST_SIZE {
+        return wrong_size();
+    }
     // SAFETY: the bytes between `copied` and `size` are readable by the caller's promise.
     let newer = unsafe { std::slice::from_raw_parts(host.cast::<u8>().add(copied), size - copied) };
     if newer.iter().any(|byte| *byte != 0) {

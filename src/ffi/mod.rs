@@ -2,24 +2,37 @@
 //!
 //! What holds for every function here, so that their bodies need not repeat it:
 //!
-//! - A panic is caught at the border ([`guard`]) and becomes `PTC_CODE_PANIC`, or the fallback of functions that return no
+//! - A panic is caught at the border (`guard`) and becomes `PTC_CODE_PANIC`, or the fallback of functions that return no
 //!   error.
 //! - NULL is answered with an error, or ignored.
 //! - Text that comes in is copied before the function returns; text that goes out belongs to a handle and has a NUL
 //!   behind it.
-//! - Handles are made by [`hand_out`] and come back through [`take_back`]. In a process that was forked from the one
+//! - Handles are made by `hand_out` and come back through `take_back`. In a process that was forked from the one
 //!   that made them they are only forgotten.
 
+//!
+//! The doc comments are those of the header, so they speak to the reader of C: what rustdoc would call `# Safety` is the
+//! paragraph `Requires:`.
+
 #![allow(non_camel_case_types)]
+#![allow(clippy::missing_safety_doc)]
+
+// In the order in which the header shows them; the empty lines keep rustfmt from sorting.
+mod types;
+
+mod error;
+
+mod host;
+
+mod engine;
+
+mod run;
 
 mod call;
-mod engine;
-mod error;
+
 mod event;
-mod host;
+
 mod result;
-mod run;
-mod types;
 
 pub use call::*;
 pub use engine::*;
@@ -37,10 +50,8 @@ use std::time::Duration;
 
 /// Runs `body`; an error or a panic comes back as an error object.
 fn guard(body: impl FnOnce() -> Result<()>) -> *mut ptc_error {
-    let result = crate::panic::catch(body).unwrap_or_else(|panic| {
-        let message = format!("ptc panicked, which is a bug in it: {panic}");
-        Err(Error::new(Code::Panic, message))
-    });
+    let result = crate::panic::catch(body)
+        .unwrap_or_else(|panic| Err(Error::new(Code::Panic, crate::panic::complaint(&panic))));
     match result {
         Ok(()) => ptr::null_mut(),
         Err(error) => ptc_error::hand_out(&error),

@@ -24,19 +24,20 @@ impl ptc_result {
 
 /// The run's `ptc_status`; -1 for NULL.
 ///
-/// # Safety
-/// `result` is NULL or a result that was not freed.
+/// Requires: `result` is NULL or was not freed.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_result_status(result: *const ptc_result) -> i32 {
     // SAFETY: the caller promises NULL or a live result.
     unsafe { result.as_ref() }.map_or(-1, |result| result.status)
 }
 
-/// The whole result as a JSON object, NUL-terminated; `len` (may be NULL) receives its length. It lives as long as the result.
-/// NULL for NULL.
+/// The whole result as a JSON object: `status`, `output`, `tool_calls_made`, `duration_seconds`, and what else applies.
+/// NUL-terminated UTF-8 that belongs to the result and lives as long; `len` (may be NULL) receives its length in bytes, without
+/// the NUL. NULL, and length 0, for NULL.
 ///
-/// # Safety
-/// `result` is NULL or a result that was not freed; `len` is NULL or writable.
+/// Requires: `result` is NULL or was not freed; `len` is NULL or writable.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_result_json(
     result: *const ptc_result,
@@ -51,11 +52,12 @@ pub unsafe extern "C" fn ptc_result_json(
     }
 }
 
-/// What the model should see: the script's output and, where it did not succeed, why. NUL-terminated UTF-8 (which may hold
-/// NULs of the script's own); `len` (may be NULL) receives its length. It lives as long as the result. NULL for NULL.
+/// What the model should see: the script's output and, where it did not succeed, why. UTF-8 with a NUL behind it, which may
+/// hold NULs of the script's own; `len` (may be NULL) receives its length in bytes, without the last NUL. It belongs to the
+/// result and lives as long. NULL, and length 0, for NULL.
 ///
-/// # Safety
-/// As `ptc_result_json`.
+/// Requires: as `ptc_result_json`.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_result_output(
     result: *const ptc_result,
@@ -72,8 +74,8 @@ pub unsafe extern "C" fn ptc_result_output(
 
 /// Frees a result. NULL is fine.
 ///
-/// # Safety
-/// `result` is NULL or a result that was not freed.
+/// Requires: `result` is NULL or was not freed.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_result_free(result: *mut ptc_result) {
     // SAFETY: the caller gives up a result that came out of hand_out.

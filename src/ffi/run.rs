@@ -21,10 +21,10 @@ impl ptc_run {
     }
 }
 
-/// One more handle to the run, to be freed like the first. NULL for NULL.
+/// One more handle to the run, to be freed like the first and as good as it. NULL for NULL.
 ///
-/// # Safety
-/// `run` is NULL or a handle that was not freed.
+/// Requires: `run` is NULL or was not freed.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_run_retain(run: *mut ptc_run) -> *mut ptc_run {
     guard_or(ptr::null_mut(), || {
@@ -36,24 +36,25 @@ pub unsafe extern "C" fn ptc_run_retain(run: *mut ptc_run) -> *mut ptc_run {
     })
 }
 
-/// Gives a handle back. The last one cancels the run if it is still going, without waiting for it. NULL is fine.
+/// Gives a handle back. The last one closes the run's descriptor and cancels the run if it is still going, without waiting for
+/// it. NULL is fine. A callback may free the handle that is being waited for: that wait holds the run until its end.
 ///
-/// # Safety
-/// `run` is NULL or a handle that was not freed.
+/// Requires: `run` is NULL or was not freed; no other thread uses this handle any more.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_run_free(run: *mut ptc_run) {
     // SAFETY: the caller gives up a handle that came out of hand_out.
     guard_or((), || drop(unsafe { take_back(run) }));
 }
 
-/// Waits at most `timeout_ms` (-1: without limit) for the end. `*out` is the result, to be freed with `ptc_result_free`, or
-/// NULL when the run is still going. May be called again, and by several threads. With `threads` = 0 this is where
-/// callbacks run, and the time limit does not interrupt one.
+/// Waits at most `timeout_ms` milliseconds (-1: without limit) for the end. `*out` is the result, to be freed with
+/// `ptc_result_free`, or NULL when the run is still going or after an error. May be called again, each time with a result of
+/// its own. With `threads` = 0 this is where callbacks run; the time limit interrupts none of them, but the script's end,
+/// timeout and cancellation wait for none either.
 ///
-/// Errors: `PTC_CODE_STATE` inside a callback of this run.
-///
-/// # Safety
-/// `run` is a live handle; `out` is writable.
+/// Errors: `PTC_CODE_STATE` inside a callback of this run; `PTC_CODE_INVALID_ARGUMENT` for NULL or a time below -1.
+/// Requires: `run` is NULL or was not freed; `out` is writable.
+/// Threads: any; several may wait for one run, and share its callbacks with `threads` = 0.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_run_wait(
     run: *mut ptc_run,
@@ -63,9 +64,10 @@ pub unsafe extern "C" fn ptc_run_wait(
     guard(|| {
         // SAFETY: the caller promises writable memory or NULL.
         unsafe { clear(out, "out") }?;
+        // A handle of its own, since a callback may free the caller's.
         // SAFETY: the caller promises a live handle or NULL.
-        let handle = unsafe { borrow(run, "run") }?;
-        if let Some(outcome) = handle.run.wait(timeout(timeout_ms)?)? {
+        let run = unsafe { borrow(run, "run") }?.run.clone();
+        if let Some(outcome) = run.wait(timeout(timeout_ms)?)? {
             // SAFETY: `out` was found writable above.
             unsafe { out.write(ptc_result::hand_out(&outcome)) };
         }
@@ -73,14 +75,14 @@ pub unsafe extern "C" fn ptc_run_wait(
     })
 }
 
-/// Takes the next event of a run whose host has no dispatch callback, waiting for it at most `timeout_ms` (-1: without limit,
-/// 0: not at all). `*out` is the event, to be freed with `ptc_event_free`, or NULL: none came in that time, or the last one
-/// (`PTC_EVENT_END`) was taken before. A call that is taken is deferred: answer it by its id, from any thread.
+/// Takes the next event of a run whose host has no dispatch callback, waiting for it at most `timeout_ms` milliseconds (-1:
+/// without limit, 0: not at all). `*out` is the event, to be freed with `ptc_event_free`, or NULL: none came in that time, the
+/// last one (`PTC_EVENT_END`) was taken before, or there was an error. A call that is taken is deferred: answer it by its id.
 ///
-/// Errors: `PTC_CODE_STATE` for an engine whose host has a dispatch callback.
-///
-/// # Safety
-/// `run` is a live handle; `out` is writable.
+/// Errors: `PTC_CODE_STATE` for an engine whose host has a dispatch callback; `PTC_CODE_INVALID_ARGUMENT` for NULL or a time
+/// below -1.
+/// Requires: `run` is NULL or was not freed; `out` is writable.
+/// Threads: any; of several that pull, each event goes to one.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_run_next_event(
     run: *mut ptc_run,
@@ -102,11 +104,11 @@ pub unsafe extern "C" fn ptc_run_next_event(
 
 /// A descriptor that is readable while an event waits or the run has ended: one end of a non-blocking socket pair, fit for
 /// poll, epoll, libuv, asyncio and Go's netpoller. Its bytes mean nothing and may be read; take events with
-/// `ptc_run_next_event(run, 0, …)` until there is none. It belongs to the run and is closed with its last handle: dup it for
-/// an owner that closes. -1 for NULL or when descriptors have run out.
+/// `ptc_run_next_event(run, 0, …)` until there is none. It belongs to the run and is closed with the last handle: dup it for
+/// an owner that closes. -1 for NULL, when descriptors have run out, and in a forked child.
 ///
-/// # Safety
-/// `run` is NULL or a live handle.
+/// Requires: `run` is NULL or was not freed.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_run_fd(run: *const ptc_run) -> i32 {
     guard_or(-1, || {
@@ -119,11 +121,11 @@ pub unsafe extern "C" fn ptc_run_fd(run: *const ptc_run) -> i32 {
 }
 
 /// Stops the run: SIGTERM, and SIGKILL after the grace period. Returns at once; does nothing when the run has ended or is being
-/// stopped. `reason` (UTF-8, `len` 0: none) replaces the words after the dash in the closing line of the output. NULL is
-/// ignored, and a reason that is not UTF-8 is left out.
+/// stopped. `reason` (UTF-8, copied; `len` 0: none) replaces the words after the dash in the closing line of the output. NULL
+/// is ignored, and a reason that is not UTF-8 is left out.
 ///
-/// # Safety
-/// `run` is NULL or a live handle; `reason` is readable for `len` bytes.
+/// Requires: `run` is NULL or was not freed; `reason` is NULL or readable for `len` bytes.
+/// Threads: any.
 #[no_mangle]
 pub unsafe extern "C" fn ptc_run_cancel(run: *mut ptc_run, reason: *const c_char, len: usize) {
     guard_or((), || {

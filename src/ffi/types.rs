@@ -47,7 +47,8 @@ pub enum ptc_code {
 pub enum ptc_event_kind {
     /// The script runs. Data: a JSON object with `pid`, `python`, `mode`, `cwd`.
     PTC_EVENT_STARTED = 1,
-    /// Bytes that the script wrote to stdout, cut anywhere.
+    /// Bytes that the script wrote to stdout, cut anywhere. Where more than 1 MiB waits to be taken, some are left out and a
+    /// line says so; the result is complete all the same.
     PTC_EVENT_STDOUT = 2,
     /// Bytes that the script wrote to stderr, cut anywhere.
     PTC_EVENT_STDERR = 3,
@@ -86,12 +87,16 @@ const _: () = {
 pub const PTC_ABI_VERSION: u32 = 1;
 
 /// The version of the library, such as "0.1.0". A static string; never NULL.
+///
+/// Threads: any.
 #[no_mangle]
 pub extern "C" fn ptc_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// The ABI version that the library implements. It is at least the `PTC_ABI_VERSION` of a header that it can serve.
+/// The ABI version that the library implements. It serves hosts that were compiled with a `PTC_ABI_VERSION` up to this.
+///
+/// Threads: any.
 #[no_mangle]
 pub extern "C" fn ptc_abi_version() -> u32 {
     PTC_ABI_VERSION
@@ -99,6 +104,8 @@ pub extern "C" fn ptc_abi_version() -> u32 {
 
 /// Whether scripts can be run on this platform at all: 1 or 0. Where it is 0 `ptc_engine_new` returns
 /// `PTC_CODE_UNSUPPORTED`, and a host falls back to ordinary tool calls.
+///
+/// Threads: any.
 #[no_mangle]
 pub extern "C" fn ptc_is_supported() -> i32 {
     i32::from(crate::sys::supported())

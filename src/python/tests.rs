@@ -288,8 +288,6 @@ struct Shared {
     changed: Condvar,
     connections: AtomicU64,
     calls: AtomicU64,
-    /// Connections that the script closed while a call was open.
-    hung_up: Mutex<u64>,
 }
 
 impl Server {

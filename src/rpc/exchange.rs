@@ -68,7 +68,8 @@ pub(crate) struct Exchange {
 #[derive(Default)]
 struct State {
     closed: bool,
-    /// accept failed for want of descriptors; the listener rests until one is closed or time has passed.
+    /// The script has not been announced yet, or accept failed for want of descriptors: then the listener rests until one
+    /// is closed or time has passed.
     listener_rests: bool,
     ledger: Ledger,
     in_flight: usize,
@@ -80,7 +81,8 @@ struct State {
 }
 
 impl Exchange {
-    /// Starts listening. `token` must be unguessable; `listener` must not block.
+    /// Takes up the conversation. Callers wait in the listener's queue until [`Exchange::wake_listener`]. `token` must be
+    /// unguessable; `listener` must not block.
     pub(crate) fn open(
         listener: OwnedFd,
         token: String,
@@ -95,7 +97,10 @@ impl Exchange {
             board,
             observer,
             listener,
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                listener_rests: true,
+                ..State::default()
+            }),
         });
         exchange.board.add_listener(&exchange)?;
         Ok(exchange)
@@ -211,6 +216,7 @@ impl Exchange {
     }
 
     fn objection(&self, request: &Request) -> Option<String> {
+        crate::panic::rehearse("request", request.tool.as_bytes());
         let tools = &self.policy.tools;
         if !tools.contains_key(&request.tool) {
             let names: Vec<&str> = tools.keys().map(String::as_str).collect();

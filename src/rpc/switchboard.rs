@@ -4,10 +4,13 @@
 //! that becomes ready (see [`Poller`]). That thread reads, dispatches and answers, so there is no relay. What could not
 //! be begun at once (a second request in one read, a call that waited for its turn) is posted and taken by the next
 //! free thread.
+//!
+//! A panic costs the call or the connection that it came with, never the thread, which may be the host's own.
 
 use super::call::Pending;
 use super::connection::{Connection, Liveness};
 use super::exchange::Exchange;
+use crate::panic;
 use crate::sys::poller::{Generation, Interest, Poller, Ready};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -97,12 +100,14 @@ impl Switchboard {
             None => return,
         };
         match source {
-            Source::Listener(exchange) => exchange.accept(),
+            Source::Listener(exchange) => drop(panic::catch(|| exchange.accept())),
             Source::Connection(connection, exchange) => {
-                let alive = connection.receive(&exchange) == Liveness::Open
-                    && !hangup
-                    && connection.resume() == Liveness::Open;
-                if !alive {
+                let is_alive = || {
+                    connection.receive(&exchange) == Liveness::Open
+                        && !hangup
+                        && connection.resume() == Liveness::Open
+                };
+                if !panic::catch(is_alive).unwrap_or(false) {
                     exchange.drop_connection(&connection);
                 }
             }
@@ -122,8 +127,13 @@ impl Switchboard {
             busy();
         }
         match posted {
-            Some(Posted::Call(pending)) => pending.exchange.offer(&pending),
-            Some(Posted::Task(task)) => task(),
+            Some(Posted::Call(pending)) => {
+                if let Err(panic) = panic::catch(|| pending.exchange.offer(&pending)) {
+                    // Refused for a call that has its answer.
+                    let _ = pending.call().fail(&panic::complaint(&panic));
+                }
+            }
+            Some(Posted::Task(task)) => drop(panic::catch(task)),
             None => return false,
         }
         true
@@ -160,11 +170,16 @@ impl Switchboard {
         self.poller.wake_all();
     }
 
+    /// Takes the listener in, at rest: see [`Switchboard::arm_listener`].
     pub(crate) fn add_listener(&self, exchange: &Arc<Exchange>) -> io::Result<()> {
         let id = exchange.listener_id();
         self.sources()
             .insert(id, Source::Listener(Arc::clone(exchange)));
-        self.poller.add(exchange.listener_fd(), id, Interest::READ)
+        let at_rest = Interest {
+            read: false,
+            write: false,
+        };
+        self.poller.add(exchange.listener_fd(), id, at_rest)
     }
 
     pub(crate) fn add_connection(

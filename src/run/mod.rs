@@ -22,6 +22,7 @@ use crate::error::{Code, Error, Result};
 use crate::event::{Event, EventKind, PullQueue, PushQueue};
 use crate::host::Callbacks;
 use crate::json::ObjectWriter;
+use crate::panic;
 use crate::rpc::call::Pending;
 use crate::rpc::exchange::Observer;
 use crate::rpc::ledger::Record;
@@ -48,6 +49,8 @@ pub(crate) struct Wiring {
     pub pushes: Option<Arc<Switchboard>>,
     /// The board that a waiting thread serves, if it lends itself.
     pub lent: Option<Arc<Switchboard>>,
+    /// Whether the script waits for a slow puller.
+    pub is_patient: bool,
     pub calls_go: CallsGo,
 }
 
@@ -129,11 +132,14 @@ impl Inner {
             me: Weak::clone(me),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             plan,
+            pulled: match wiring.is_patient && wiring.calls_go == CallsGo::ToQueue {
+                true => PullQueue::keeping_all(),
+                false => PullQueue::default(),
+            },
             wiring,
             began: Instant::now(),
             stop: Mutex::new(None),
             wake,
-            pulled: PullQueue::default(),
             pushed: PushQueue::default(),
             end: Mutex::new(None),
             ended: Condvar::new(),
@@ -142,9 +148,10 @@ impl Inner {
 
     /// Does it all; to be called once, on a thread of the engine.
     pub(crate) fn execute(self: &Arc<Self>, launcher: &Launcher) {
-        let remains = supervise::execute(self, launcher);
+        let outcome = panic::catch(|| supervise::execute(self, launcher).into_outcome())
+            .unwrap_or_else(|panic| supervise::panicked(self, launcher, &panic).into_outcome());
         sys::dir::retry_removals(&launcher.parents, sys::dir::PREFIX);
-        let outcome = Arc::new(remains.into_outcome());
+        let outcome = Arc::new(outcome);
         let told = Event::new(EventKind::End, outcome.end_event());
         {
             // Under one lock: whoever has seen the end can have the outcome, and whoever waits for the outcome does not
@@ -322,6 +329,7 @@ impl Inner {
 
 impl Observer for Inner {
     fn offer(&self, pending: &Arc<Pending>) {
+        panic::rehearse("offer", &self.plan.code);
         match self.wiring.calls_go {
             CallsGo::ToDispatch => {
                 self.announce(pending);
@@ -375,6 +383,7 @@ impl Drop for Guard {
         if self.pid == sys::host::pid() {
             self.inner
                 .stop(StopCause::Cancelled(Some("the run was dropped".into())));
+            self.inner.pulled.close_fd();
         }
     }
 }
@@ -398,6 +407,15 @@ impl Run {
         self.own()?.wait(deadline(timeout))
     }
 
+    /// As [`Run::wait`] without a limit.
+    pub(crate) fn wait_to_the_end(&self) -> Result<Arc<Outcome>> {
+        loop {
+            if let Some(outcome) = self.wait(None)? {
+                return Ok(outcome);
+            }
+        }
+    }
+
     /// The next event of a run whose host pulls (no dispatch callback), waiting for it at most `timeout`. `Ok(None)`:
     /// none in that time, or the last one was given out. A call that is pulled is deferred.
     ///
@@ -409,7 +427,11 @@ impl Run {
             let message = "events are not pulled here: the host has a dispatch callback; give on_event to be told of events";
             return Err(Error::new(Code::State, message));
         }
-        Ok(inner.pulled.pull(deadline(timeout)))
+        let event = inner.pulled.pull(deadline(timeout));
+        if inner.pulled.has_made_room() {
+            inner.wake.wake();
+        }
+        Ok(event)
     }
 
     /// A descriptor that is readable while an event waits or the run has ended: one end of a non-blocking socket pair

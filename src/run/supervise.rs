@@ -16,6 +16,7 @@ use super::{Inner, StopCause};
 use crate::capture::Capture;
 use crate::event::{Event, EventKind};
 use crate::json::{self, ObjectWriter};
+use crate::panic;
 use crate::rpc::exchange::Exchange;
 use crate::sys::child::ExitStatus;
 use crate::sys::poll::{deadline_after, has_passed, poll, PollFd};
@@ -63,9 +64,41 @@ pub(super) fn execute(run: &Arc<Inner>, launcher: &Launcher) -> Remains {
         };
         return not_started(run, failure);
     }
+    panic::rehearse("launch", &run.plan.code);
     match launcher.launch(run) {
-        Ok(launched) => Supervisor::new(run, launched, deadline).supervise(),
+        Ok(launched) => {
+            let _closing = Closing(Arc::clone(&launched.exchange));
+            Supervisor::new(run, launched, deadline).supervise()
+        }
         Err(failure) => not_started(run, *failure),
+    }
+}
+
+/// Ends the conversation with the script also where a panic leaves by the back door.
+struct Closing(Arc<Exchange>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// What is left of a run in which [`execute`] panicked. The child, if there was one, was killed on the way out.
+pub(super) fn panicked(run: &Inner, launcher: &Launcher, panic: &str) -> Remains {
+    Remains {
+        ending: Ending::Failed {
+            error: panic::complaint(panic),
+        },
+        // Nobody knows how far it came, and nobody has looked for what it left.
+        started: true,
+        survivors: None,
+        ..not_started(
+            run,
+            Failure {
+                message: String::new(),
+                setting: launcher.setting(run),
+            },
+        )
     }
 }
 
@@ -131,6 +164,9 @@ impl<'a> Supervisor<'a> {
 
     fn supervise(mut self) -> Remains {
         self.announce();
+        // Not before: nobody should hear of a call in a run that has not started yet.
+        self.exchange().wake_listener();
+        panic::rehearse("supervise", &self.run.plan.code);
         while !self.step() {}
         self.settle()
     }
@@ -207,9 +243,14 @@ impl<'a> Supervisor<'a> {
 
     fn wait(&mut self) {
         let deadline = self.next_deadline();
+        let output = |stream: &Stream| match self.run.pulled.is_full() {
+            // The script waits; whoever makes room wakes this thread.
+            true => -1,
+            false => stream.raw_fd(),
+        };
         let mut fds = [
-            PollFd::readable(self.stdout.raw_fd()),
-            PollFd::readable(self.stderr.raw_fd()),
+            PollFd::readable(output(&self.stdout)),
+            PollFd::readable(output(&self.stderr)),
             PollFd::readable(self.launched.child.exit_fd()),
             PollFd::readable(self.run.wake.fd()),
         ];

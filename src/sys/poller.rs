@@ -38,11 +38,6 @@ impl Interest {
         read: true,
         write: false,
     };
-    /// Writing only.
-    pub(crate) const WRITE: Interest = Interest {
-        read: false,
-        write: true,
-    };
 }
 
 /// Why [`Poller::wait`] returned.

@@ -7,7 +7,6 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::thread::{Builder, JoinHandle};
 
 const FAULTS: [libc::c_int; 6] = [
@@ -46,7 +45,7 @@ pub(crate) fn spawn_blocked_with(
     }
     // A thread inherits the mask of its creator. Dropping the guard gives the creator its own back.
     let _blocked = Blocked::new()?;
-    builder.spawn(move || drop(catch_unwind(AssertUnwindSafe(body))))
+    builder.spawn(move || drop(crate::panic::catch(body)))
 }
 
 /// The calling thread with its signals blocked, until this is dropped.

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Compiles `tests/c/<name>.c` and returns the program's path; see [`find_library`].
-pub fn compile(name: &str) -> PathBuf {
+/// Compiles `source`, a path from the root of the repository or an absolute one, to a program called `name`, and returns
+/// its path; see [`find_library`].
+pub fn compile(name: &str, source: impl AsRef<Path>) -> PathBuf {
     let library = library_folder();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = library.join(format!("c-{name}"));
@@ -21,7 +22,7 @@ pub fn compile(name: &str) -> PathBuf {
             "-o",
         ])
         .arg(&program)
-        .arg(root.join(format!("tests/c/{name}.c")))
+        .arg(root.join(source))
         .args(cfg!(ptc_portable).then_some("-DPTC_PORTABLE"))
         .arg(format!("-I{}", root.join("include").display()))
         .arg(format!("-L{}", library.display()))
@@ -30,7 +31,7 @@ pub fn compile(name: &str) -> PathBuf {
         .output()
         .unwrap_or_else(|e| panic!("the C compiler {compiler} cannot be run: {e}"));
     let messages = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{name}.c: {messages}");
+    assert!(output.status.success(), "{name}: {messages}");
     program
 }
 

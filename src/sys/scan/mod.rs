@@ -56,6 +56,7 @@ impl Tag {
     }
 
     /// The limit, soft and hard.
+    #[cfg_attr(any(not(target_os = "linux"), ptc_portable), allow(dead_code))]
     pub(crate) fn value(self) -> u64 {
         self.0
     }
@@ -79,6 +80,7 @@ pub(crate) fn engine_tag() -> u64 {
 
 /// What to look for.
 #[derive(Debug)]
+#[cfg_attr(any(not(target_os = "linux"), ptc_portable), allow(dead_code))]
 pub(crate) struct Target<'a> {
     /// The leader's pid, which is also its session's. It must not have been reaped: its zombie keeps the numbers from
     /// being another's.

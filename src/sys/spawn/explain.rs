@@ -34,15 +34,18 @@ pub(super) fn exec(command: &Command, errno: i32) -> String {
 
 /// The name of a resource limit as the command's author would write it.
 pub(super) fn limit(command: &Command, resource: i32) -> String {
-    let name = match resource as u32 {
-        r if r == libc::RLIMIT_AS as u32 => "RLIMIT_AS",
-        r if r == libc::RLIMIT_CORE as u32 => "RLIMIT_CORE",
-        r if r == libc::RLIMIT_CPU as u32 => "RLIMIT_CPU",
-        r if r == libc::RLIMIT_DATA as u32 => "RLIMIT_DATA",
-        r if r == libc::RLIMIT_FSIZE as u32 => "RLIMIT_FSIZE",
-        r if r == libc::RLIMIT_NOFILE as u32 => "RLIMIT_NOFILE",
-        r if r == libc::RLIMIT_NPROC as u32 => "RLIMIT_NPROC",
-        _ => return format!("number {resource}"),
+    // Each has the type that its C library gives it.
+    let names = [
+        (libc::RLIMIT_AS as i32, "RLIMIT_AS"),
+        (libc::RLIMIT_CORE as i32, "RLIMIT_CORE"),
+        (libc::RLIMIT_CPU as i32, "RLIMIT_CPU"),
+        (libc::RLIMIT_DATA as i32, "RLIMIT_DATA"),
+        (libc::RLIMIT_FSIZE as i32, "RLIMIT_FSIZE"),
+        (libc::RLIMIT_NOFILE as i32, "RLIMIT_NOFILE"),
+        (libc::RLIMIT_NPROC as i32, "RLIMIT_NPROC"),
+    ];
+    let Some((_, name)) = names.iter().find(|(number, _)| *number == resource) else {
+        return format!("number {resource}");
     };
     match command
         .limits
@@ -50,7 +53,7 @@ pub(super) fn limit(command: &Command, resource: i32) -> String {
         .find(|limit| limit.resource == resource)
     {
         Some(Limit { soft, hard, .. }) => format!("{name} to {soft} (hard {hard})"),
-        None => name.to_string(),
+        None => (*name).to_string(),
     }
 }
 

@@ -28,7 +28,7 @@ fn command(program: &str, args: &[&str]) -> (Command, OwnedFd) {
     let (read, write) = fd::pipe().unwrap();
     let stderr = fd::dup_high(write.as_raw_fd()).unwrap();
     let mut command = Command::new(cstring(program), c"/".into(), write, stderr);
-    command.argv.extend(args.iter().map(|arg| cstring(arg)));
+    command.argv.extend(args.iter().map(cstring));
     (command, read)
 }
 

@@ -1,0 +1,101 @@
+//! What the README shows works as it stands there.
+
+#[path = "support/cc.rs"]
+mod cc;
+
+use std::process::Command;
+
+const README: &str = include_str!("../README.md");
+
+/// The text between the fences of the first block in `language`.
+fn block(language: &str) -> &'static str {
+    let start = README.find(&format!("```{language}\n")).unwrap() + language.len() + 4;
+    let length = README[start..].find("```").unwrap();
+    &README[start..start + length]
+}
+
+#[test]
+fn the_host_in_c_finds_the_largest_city() {
+    let source = std::env::temp_dir().join(format!("ptc-readme-{}.c", std::process::id()));
+    std::fs::write(&source, block("c")).unwrap();
+    let program = cc::compile("readme", &source);
+    std::fs::remove_file(&source).unwrap();
+    let mut command = Command::new(program);
+    cc::find_library(&mut command);
+    let output = command.output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Rome 2748109\n");
+}
+
+#[test]
+fn the_first_command_does_what_it_says() {
+    // The options of the README's first line, with the command that this build has made.
+    let line = block("sh").lines().next().unwrap();
+    let words = line
+        .split('#')
+        .next()
+        .unwrap()
+        .split_once(" -- ")
+        .unwrap()
+        .1;
+    let output = Command::new(env!("CARGO_BIN_EXE_ptc"))
+        .args(words.split_whitespace())
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        printed.starts_with("20 calls, "),
+        "{printed}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn every_key_of_the_contract_is_in_a_table() {
+    let keys = [
+        "mode",
+        "timeout",
+        "kill_grace",
+        "max_tool_calls",
+        "max_parallel_calls",
+        "max_stdout_bytes",
+        "max_stderr_bytes",
+        "max_message_bytes",
+        "spill_dir",
+        "max_spill_bytes",
+        "module_name",
+        "on_tool_error",
+        "isolation",
+        "warm",
+        "allow_mcp",
+    ];
+    for key in keys {
+        assert!(README.contains(&format!("`code_execution.{key}`")), "{key}");
+    }
+    let result = [
+        "status",
+        "output",
+        "tool_calls_made",
+        "duration_seconds",
+        "error",
+        "hint",
+        "exit_code",
+        "signal",
+        "started",
+        "stdout_bytes",
+        "stderr_bytes",
+        "stdout_truncated",
+        "stderr_truncated",
+        "stdout_path",
+        "survivors",
+        "tool_calls",
+        "tool_calls_omitted",
+        "mode",
+        "cwd",
+        "python",
+        "isolation",
+    ];
+    for key in result {
+        assert!(README.contains(&format!("`{key}`")), "{key}");
+    }
+}
