@@ -1,4 +1,4 @@
-//! The socket of a run as any program may use it, rightly and wrongly, and the calls of a script that does many at once.
+//! The socket of a run as any program may use it, rightly and wrongly.
 
 mod support;
 #[path = "support/wire.rs"]
@@ -10,15 +10,8 @@ use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use support::*;
 use wire::*;
-
-fn config(settings: &str) -> String {
-    format!(
-        r#"{{"code_execution":{{"max_tool_calls":100000,"kill_grace":1{settings}}},"tools":[{ECHO}]}}"#
-    )
-}
 
 /// A host with threads of its own that gives back what it is sent.
 fn echoing(threads: usize) -> Host {
@@ -31,7 +24,7 @@ fn echoing(threads: usize) -> Host {
 }
 
 fn talk(settings: &str) -> Talk {
-    Talk::new(&config(settings), echoing(4))
+    Talk::new(&echo_config(settings), echoing(4))
 }
 
 fn error_of(answer: &Value) -> &str {
@@ -116,7 +109,7 @@ fn lines_may_be_cut_and_joined_anywhere() {
 
 #[test]
 fn a_client_that_sends_one_byte_at_a_time_is_served_and_keeps_nobody_waiting() {
-    let mut talk = Talk::new(&config(""), echoing(1));
+    let mut talk = Talk::new(&echo_config(""), echoing(1));
     let mut slow = talk.stranger();
     let text = talk.greeting() + &request("\"slow\"", "7");
     for byte in text.as_bytes() {
@@ -180,7 +173,7 @@ fn pipelined_requests_are_answered_to_their_ids_in_whatever_order() {
         deferred.change(|calls: &mut Vec<ptc::Call>| calls.push(call.clone()));
     };
     let host = Host::new().dispatch(dispatch).threads(1);
-    let talk = Talk::new(&config(r#","max_parallel_calls":64"#), host);
+    let talk = Talk::new(&echo_config(r#","max_parallel_calls":64"#), host);
     let mut client = talk.client();
     let lines: Vec<String> = (0..64)
         .map(|i| request(&i.to_string(), &(i * i).to_string()))
@@ -334,7 +327,7 @@ fn nesting_of_any_depth_is_a_call_or_an_error_and_never_a_crash() {
         seen.lock().unwrap().push(call.args().len());
         call.reply("1").unwrap();
     };
-    let mut talk = Talk::new(&config(""), Host::new().dispatch(dispatch).threads(1));
+    let mut talk = Talk::new(&echo_config(""), Host::new().dispatch(dispatch).threads(1));
     let mut client = talk.client();
     for depth in [100, 127, 128, 1000, 100_000, 1_000_000] {
         let value = "[".repeat(depth) + &"]".repeat(depth);
@@ -436,7 +429,7 @@ fn a_reply_over_the_limit_fails_the_call_by_name() {
             .push(call.reply_text(&text).map_err(|e| e.code()));
     };
     let host = Host::new().dispatch(dispatch).threads(1);
-    let talk = Talk::new(&config(r#","max_message_bytes":100000"#), host);
+    let talk = Talk::new(&echo_config(r#","max_message_bytes":100000"#), host);
     let mut client = talk.client();
     client.request("1", "99900");
     assert_eq!(
@@ -501,7 +494,7 @@ fn oversized_lines_alone() {
 
 #[test]
 fn connections_that_are_opened_and_dropped_stop_nobody() {
-    let mut talk = Talk::new(&config(""), echoing(2));
+    let mut talk = Talk::new(&echo_config(""), echoing(2));
     let mut steady = talk.client();
     for i in 0..10_000 {
         let mut client = talk.stranger();
@@ -548,7 +541,7 @@ fn idle_connections_alone() {
         .unwrap_or(1 << 20);
     // Both ends of each are in this process.
     let count = 1000.min((descriptors - 200) / 2);
-    let mut talk = Talk::new(&config(""), echoing(2));
+    let mut talk = Talk::new(&echo_config(""), echoing(2));
     let mut other = Talk::on(&talk.engine);
     let mut idle: Vec<Client> = (0..count).map(|_| talk.client()).collect();
     assert_eq!(talk.ask("hermes_tools.echo(value=1)"), 1);
@@ -588,7 +581,7 @@ fn a_client_that_does_not_read_its_replies_stops_only_itself() {
             call.reply(&args["value"].to_string()).unwrap();
         }
     };
-    let mut talk = Talk::new(&config(""), Host::new().dispatch(dispatch).threads(2));
+    let mut talk = Talk::new(&echo_config(""), Host::new().dispatch(dispatch).threads(2));
     let mut greedy = talk.client();
     let writer = {
         let mut stream = greedy.stream().try_clone().unwrap();
@@ -637,7 +630,7 @@ fn a_client_that_never_reads_and_goes_leaves_no_call_behind() {
             count.change(|ended| *ended += 1);
         }
     });
-    let talk = Talk::new(&config(""), host);
+    let talk = Talk::new(&echo_config(""), host);
     let mut client = talk.client();
     let value = format!("\"{}\"", "x".repeat(50_000));
     client.stream().set_nonblocking(true).unwrap();
@@ -661,7 +654,7 @@ fn a_client_that_has_stopped_sending_still_gets_its_answers() {
         call.defer().unwrap();
         deferred.change(|calls: &mut Vec<ptc::Call>| calls.push(call.clone()));
     };
-    let talk = Talk::new(&config(""), Host::new().dispatch(dispatch).threads(1));
+    let talk = Talk::new(&echo_config(""), Host::new().dispatch(dispatch).threads(1));
     let mut client = talk.client();
     client.send(request("1", "1") + &request("2", "2"));
     client.stream().shutdown(Shutdown::Write).unwrap();
@@ -707,7 +700,7 @@ fn the_call_of_a_client_that_has_vanished_is_unanswered_and_its_place_free() {
             }
         })
         .threads(2);
-    let talk = Talk::new(&config(r#","max_parallel_calls":1"#), host);
+    let talk = Talk::new(&echo_config(r#","max_parallel_calls":1"#), host);
     let (mut gone, mut queued, mut stays) = (talk.client(), talk.client(), talk.client());
     gone.request("1", "1");
     let lost = calls.wait(|calls| calls.len() == 1, |calls| calls.remove(0));
@@ -857,224 +850,11 @@ print(f.readline(), end="")
 '''
 print(subprocess.run(["sh", "-c", '"$0" -S -c "$1"', sys.executable, raw], capture_output=True, text=True).stdout, end="")
 "#;
-    let engine = Engine::new(&config(""), echoing(1)).unwrap();
+    let engine = Engine::new(&echo_config(""), echoing(1)).unwrap();
     let ran = execute(&engine, "", code);
     assert_eq!(
         ran.printed_json(),
         json!({"id": "from elsewhere", "result": [1, "ä"]})
     );
     assert_eq!(ran.of_calls("tool"), ["echo"]);
-}
-
-// ---- many at once ----
-
-/// Runs 32 calls at once and gives how many of them were in flight together; none goes on before that many are.
-fn peak_of_calls(limit: usize) -> usize {
-    #[derive(Default)]
-    struct Flight {
-        now: usize,
-        peak: usize,
-    }
-    let flight = Arc::new(Watched::new(Flight::default()));
-    let inside = Arc::clone(&flight);
-    let dispatch = move |call: &ptc::Call| {
-        inside.change(|flight| {
-            flight.now += 1;
-            flight.peak = flight.peak.max(flight.now);
-        });
-        inside.wait(|flight| flight.peak >= limit, |_| ());
-        // Nothing waits for this: one that came too many would come meanwhile.
-        std::thread::sleep(Duration::from_millis(5));
-        // Out before the answer, which lets the next one in.
-        inside.change(|flight| flight.now -= 1);
-        let args: Value = serde_json::from_str(call.args()).unwrap();
-        call.reply(&args["value"].to_string()).unwrap();
-    };
-    let host = Host::new().dispatch(dispatch).threads(40);
-    let engine = Engine::new(&config(&format!(r#","max_parallel_calls":{limit}"#)), host).unwrap();
-    let code = "
-import hermes_tools, threading
-answers = [None] * 32
-def call(i):
-    answers[i] = hermes_tools.echo(value=i)
-threads = [threading.Thread(target=call, args=(i,)) for i in range(32)]
-for t in threads: t.start()
-for t in threads: t.join()
-print(answers == list(range(32)))
-";
-    let ran = execute(&engine, "", code);
-    assert_eq!(ran.printed(), "True\n");
-    assert_eq!(ran.json["tool_calls_made"], 32);
-    flight.change(|flight| flight.peak)
-}
-
-#[test]
-fn as_many_calls_as_are_allowed_run_at_once_and_the_others_follow() {
-    for limit in [1, 2, 16, 32] {
-        assert_eq!(peak_of_calls(limit), limit);
-    }
-}
-
-#[test]
-fn deferred_calls_count_until_they_are_answered() {
-    let open = Arc::new(Watched::new(Vec::new()));
-    let deferred = Arc::clone(&open);
-    let dispatch = move |call: &ptc::Call| {
-        call.defer().unwrap();
-        deferred.change(|calls: &mut Vec<ptc::Call>| calls.push(call.clone()));
-    };
-    let host = Host::new().dispatch(dispatch).threads(2);
-    let talk = Talk::new(&config(r#","max_parallel_calls":3"#), host);
-    let mut client = talk.client();
-    client.send(
-        (0..10)
-            .map(|i| request(&i.to_string(), "1"))
-            .collect::<String>(),
-    );
-    for answered in 0..10 {
-        // Three are open until fewer are left; the fourth comes when one of them has been answered.
-        let expected = 3.min(10 - answered);
-        let call = open.wait(|calls| calls.len() == expected, |calls| calls.remove(0));
-        call.reply("1").unwrap();
-        client.answer();
-    }
-    talk.end();
-}
-
-#[test]
-fn a_tool_that_is_not_parallel_is_never_entered_twice() {
-    let now = Arc::new(AtomicUsize::new(0));
-    let inside = Arc::clone(&now);
-    let dispatch = move |call: &ptc::Call| {
-        let others = inside.fetch_add(1, Ordering::SeqCst);
-        std::thread::yield_now();
-        inside.fetch_sub(1, Ordering::SeqCst);
-        call.reply(&others.to_string()).unwrap();
-    };
-    let tool = r#"{"name":"lonely","parallel":false,"input_schema":{"type":"object"}}"#;
-    let config = format!(r#"{{"code_execution":{{"max_tool_calls":1000}},"tools":[{tool}]}}"#);
-    let engine = Engine::new(&config, Host::new().dispatch(dispatch).threads(8)).unwrap();
-    let code = "
-import hermes_tools
-print(sum(hermes_tools.parallel([hermes_tools.lonely] * 200)))
-";
-    assert_eq!(execute(&engine, "", code).printed(), "0\n");
-}
-
-/// Answers after a random moment each, from another thread, so that they overtake each other.
-fn overtaking() -> Host {
-    let (send, calls) = std::sync::mpsc::channel::<ptc::Call>();
-    std::thread::spawn(move || {
-        let mut held: Vec<ptc::Call> = Vec::new();
-        let answer = |call: ptc::Call| {
-            let args: Value = serde_json::from_str(call.args()).unwrap();
-            let _ = call.reply(&json!({ "for": args["value"] }).to_string());
-        };
-        while let Ok(call) = calls.recv() {
-            held.push(call);
-            held.extend(calls.try_iter());
-            held.drain(..).rev().for_each(answer);
-        }
-    });
-    let send = Mutex::new(send);
-    let dispatch = move |call: &ptc::Call| {
-        call.defer().unwrap();
-        send.lock().unwrap().send(call.clone()).unwrap();
-    };
-    Host::new().dispatch(dispatch).threads(2)
-}
-
-fn each_answer_meets_its_question(code: &str, calls: usize) {
-    let engine = Engine::new(&config(r#","max_parallel_calls":32"#), overtaking()).unwrap();
-    let ran = execute(&engine, "", code);
-    assert_eq!(ran.printed(), "0 wrong\n");
-    assert_eq!(ran.json["tool_calls_made"], calls);
-}
-
-#[test]
-fn a_thousand_calls_of_thirty_two_threads_get_their_own_answers() {
-    let code = "
-import hermes_tools, threading
-wrong = []
-def work(me):
-    for i in range(32):
-        value = [me, i, 'x' * (me * i)]
-        if hermes_tools.echo(value=value) != {'for': value}:
-            wrong.append(value)
-threads = [threading.Thread(target=work, args=(i,)) for i in range(32)]
-for t in threads: t.start()
-for t in threads: t.join()
-print(len(wrong), 'wrong')
-";
-    each_answer_meets_its_question(code, 1024);
-}
-
-#[test]
-fn forked_children_get_their_own_answers() {
-    // The parent has a connection already when it forks, which the children must not use.
-    let code = "
-import hermes_tools, multiprocessing
-def work(me):
-    return sum(hermes_tools.echo(value=[me, i]) != {'for': [me, i]} for i in range(50))
-wrong = work('parent')
-context = multiprocessing.get_context('fork')
-with context.Pool(8) as pool:
-    wrong += sum(pool.map(work, range(8), chunksize=1))
-wrong += work('parent')
-print(wrong, 'wrong')
-";
-    each_answer_meets_its_question(code, 500);
-}
-
-#[test]
-fn spawned_interpreters_may_import_the_module_and_call() {
-    let code = "
-import hermes_tools, subprocess, sys
-child = '''
-import hermes_tools, sys
-for i in range(10):
-    value = [sys.argv[1], i]
-    assert hermes_tools.echo(value=value) == {'for': value}
-'''
-children = [subprocess.Popen([sys.executable, '-c', child, str(n)]) for n in range(4)]
-assert hermes_tools.echo(value='parent') == {'for': 'parent'}
-print(sum(c.wait() for c in children), 'wrong')
-";
-    each_answer_meets_its_question(code, 41);
-}
-
-#[test]
-fn gathered_calls_get_their_own_answers() {
-    let code = "
-import asyncio
-from hermes_tools import aio
-async def one(i):
-    return await aio.echo(value=i) != {'for': i}
-async def main():
-    return await asyncio.gather(*[one(i) for i in range(200)])
-print(sum(asyncio.run(main())), 'wrong')
-";
-    each_answer_meets_its_question(code, 200);
-}
-
-#[test]
-fn gathered_calls_are_really_parallel() {
-    let open = Arc::new(Watched::new(Vec::new()));
-    let deferred = Arc::clone(&open);
-    let dispatch = move |call: &ptc::Call| {
-        call.defer().unwrap();
-        deferred.change(|calls: &mut Vec<ptc::Call>| calls.push(call.clone()));
-    };
-    let engine = Engine::new(&config(""), Host::new().dispatch(dispatch).threads(1)).unwrap();
-    let code = "
-from hermes_tools import aio
-import asyncio
-print(await asyncio.gather(*[aio.echo(value=i) for i in range(10)]))
-";
-    let run = engine.start(code, "").unwrap();
-    // None is answered before all ten are there.
-    for call in open.wait(|calls| calls.len() == 10, std::mem::take) {
-        call.reply("1").unwrap();
-    }
-    assert_eq!(wait(&run).printed(), "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n");
 }

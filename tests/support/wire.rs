@@ -2,7 +2,7 @@
 //! and test processes of their own.
 #![allow(dead_code)] // Every test program takes what it needs of this.
 
-use super::support::{quoted, wait, Ran, TempDir, PATIENCE};
+use super::support::{quoted, wait, Ran, TempDir, ECHO, PATIENCE};
 use ptc::{Engine, Host, Run};
 use serde_json::{json, Value};
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
@@ -301,6 +301,13 @@ impl Client {
             Err(e) => assert_eq!(e.kind(), ErrorKind::ConnectionReset),
         }
     }
+}
+
+/// A configuration with the tool `echo` and room for many calls; `settings` begin with a comma.
+pub fn echo_config(settings: &str) -> String {
+    format!(
+        r#"{{"code_execution":{{"max_tool_calls":100000,"kill_grace":1{settings}}},"tools":[{ECHO}]}}"#
+    )
 }
 
 /// A line that calls `echo`; `id` and `value` are JSON.
