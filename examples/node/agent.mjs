@@ -40,10 +40,13 @@ async function main() {
   const engine = new Engine({ tools });
   const interrupt = new AbortController();
   process.once('SIGINT', () => interrupt.abort());
-  const result = await engine.execute(code, { signal: interrupt.signal });
-  console.log(result.output);
-  await engine.close();
-  process.exitCode = result.status === 'success' ? 0 : 1;
+  try {
+    const result = await engine.execute(code, { signal: interrupt.signal });
+    console.log(result.output);
+    process.exitCode = result.status === 'success' ? 0 : 1;
+  } finally {
+    await engine.close();
+  }
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await main();
