@@ -279,7 +279,7 @@ fn a_run_that_ends_while_dispatch_is_inside_does_not_wait_for_it() {
 // ---- those that leave the group ----
 
 /// Whether the process is there and no zombie.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(ptc_portable)))]
 fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat
