@@ -13,6 +13,7 @@ use crate::run::plan::Plan;
 use crate::run::{own_process, CallsGo, Inner as RunInner, Launcher, Run, StopCause, Wiring};
 use crate::sys::poller::Generation;
 use crate::sys::{self, dir, scan};
+use crate::tool::{Origin, ToolSpec};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -88,7 +89,9 @@ impl Engine {
             let message = "ptc cannot run scripts on this platform; call the tools one by one";
             return Err(Error::new(Code::Unsupported, message));
         }
-        let inner = Inner::new(Config::parse(config)?, host)?;
+        let config = Config::parse(config)?;
+        refuse_built_in(&config)?;
+        let inner = Inner::new(config, host)?;
         Ok(Engine(Arc::new(Guard {
             inner: Some(Arc::new(inner)),
             pid: sys::host::pid(),
@@ -164,6 +167,21 @@ impl Engine {
         own_process(self.0.pid)?;
         let gone = || Error::new(Code::State, "the engine is closed");
         self.0.inner.as_ref().ok_or_else(gone)
+    }
+}
+
+/// The host would be asked for tools that it counts on the engine to serve.
+fn refuse_built_in(config: &Config) -> Result<()> {
+    let built_in = |tool: &&ToolSpec| tool.origin == Origin::BuiltIn;
+    match config.tools.iter().find(built_in) {
+        None => Ok(()),
+        Some(tool) => {
+            let name = &tool.name;
+            let message = format!(
+                "builtin_tools: this version of ptc serves no tools of its own; list \"{name}\" under \"tools\" and serve it in dispatch"
+            );
+            Err(Error::new(Code::Unsupported, message))
+        }
     }
 }
 
