@@ -92,17 +92,13 @@ fn soak(runs: usize, warm_up: usize) -> (Load, Load) {
 }
 
 fn assert_flat(before: Load, after: Load) {
-    assert_eq!(after.children, 0, "{after:?}");
-    assert_eq!(
-        after.descriptors, before.descriptors,
-        "{before:?} {after:?}"
-    );
-    assert_eq!(after.threads, before.threads, "{before:?} {after:?}");
+    let both = format!("{before:?} {after:?}");
+    assert_eq!(after.children, 0, "{both}");
+    // The last run gives its own back a moment after its result; what leaks does so at every run.
+    assert!(after.descriptors < before.descriptors + 10, "{both}");
+    assert_eq!(after.threads, before.threads, "{both}");
     // An allocator's own ups and downs, and nothing that grows by the run.
-    assert!(
-        after.resident_kib < before.resident_kib + 1024,
-        "{before:?} {after:?}"
-    );
+    assert!(after.resident_kib < before.resident_kib + 1024, "{both}");
 }
 
 #[test]
