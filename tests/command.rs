@@ -199,13 +199,22 @@ fn a_reader_that_goes_away_ends_the_run_quietly() {
 #[test]
 fn a_hangup_is_an_interrupt_but_not_under_nohup() {
     let code = "import time\nprint('ready')\nwhile True: time.sleep(1)\n";
-    let mut child = start(code, &[]);
+    let folder = Folder::new();
+    // These tests may themselves run under nohup, whose choice is inherited.
+    let reset = "import os, signal, sys\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)\nos.execv(sys.argv[1], sys.argv[1:])";
+    let mut child = Command::new("python3")
+        .args(["-c", reset, env!("CARGO_BIN_EXE_ptc"), "run"])
+        .arg(folder.write("endless.py", code))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     expect_line(&mut stdout, "ready");
     send("-HUP", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
 
-    let folder = Folder::new();
     let seen = folder.path("seen");
     let code = format!("import os, time\nprint('ready')\nwhile not os.path.exists({seen:?}): time.sleep(0.01)\nprint('still here')\n");
     let mut child = Command::new("nohup")
