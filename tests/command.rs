@@ -556,3 +556,10 @@ fn help_and_version_are_results() {
         format!("ptc {}\n", env!("CARGO_PKG_VERSION"))
     );
 }
+
+#[test]
+fn a_tool_that_takes_anything_takes_a_dict_as_its_arguments_in_parallel() {
+    let code = "from hermes_tools import echo, parallel\nprint(parallel([(echo, {'n': 1}), (echo, {'n': 2})]))\n";
+    let output = run(code, &["--tool", "echo=cat"]);
+    assert_eq!(text(&output.stdout), "[{'n': 1}, {'n': 2}]\n");
+}

@@ -236,7 +236,7 @@ def _thunk(call, at):
         )
     named = {}
     published = _published_as(call) if args and isinstance(args[-1], dict) else None
-    if published is not None and published.parameters.issuperset(args[-1]):
+    if published is not None and published.takes(args[-1]):
         args, named = args[:-1], args[-1]
     return lambda: call(*args, **named)
 

@@ -16,6 +16,11 @@ class _Published:
         self._twin.__kwdefaults__ = inner.__kwdefaults__
         code = inner.__code__
         self.parameters = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+        # CO_VARKEYWORDS: any other name is an argument, too.
+        self.is_open = bool(code.co_flags & 8)
+
+    def takes(self, names):
+        return all(isinstance(n, str) for n in names) if self.is_open else self.parameters.issuperset(names)
 
     def bind(self, args, named):
         try:
