@@ -389,7 +389,7 @@ fn a_cancel_may_race_the_natural_end() {
     let whole = begin.elapsed().max(Duration::from_millis(2));
     let mut ends = HashSet::new();
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;
-    for _ in 0..100 {
+    for _ in 0..500 {
         // A generator of Marsaglia's: the moments differ and yet every failure can be repeated.
         random ^= random << 13;
         random ^= random >> 7;
