@@ -281,10 +281,11 @@ impl Pending {
     fn finish(&self, answer: Answer<'_>) -> Result<()> {
         let (outcome, state, frame) = self.frame(answer);
         self.record.close(state, frame.len());
+        // Told first: what the script does with the answer, and the call that takes this one's place, come after it.
+        self.exchange.ended(&self.record);
         self.exchange.release(self, state);
         self.connection.send(frame);
         self.connection.count_closed();
-        self.exchange.ended(&self.record);
         outcome
     }
 

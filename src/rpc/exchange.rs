@@ -408,8 +408,8 @@ impl Exchange {
         };
         for pending in orphans {
             if pending.abandon() {
-                self.release(&pending, CallState::Unanswered);
                 self.ended(&pending.record);
+                self.release(&pending, CallState::Unanswered);
             }
         }
         self.wake_listener();
