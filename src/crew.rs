@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A set of reusable threads.
-#[derive(Default)]
+/// A set of reusable threads. Clones are the same set.
+#[derive(Default, Clone)]
 pub(crate) struct Crew {
     shared: Arc<Shared>,
 }

@@ -13,7 +13,8 @@ use crate::run::plan::Plan;
 use crate::run::{own_process, CallsGo, Inner as RunInner, Launcher, Run, StopCause, Wiring};
 use crate::sys::poller::Generation;
 use crate::sys::{self, dir, scan};
-use crate::tool::{Origin, ToolSpec};
+use crate::tool::Origin;
+use crate::tools::BuiltIns;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -43,6 +44,7 @@ struct Inner {
     launcher: Arc<Launcher>,
     callbacks: Arc<Callbacks>,
     serving: Serving,
+    built_ins: Option<Arc<BuiltIns>>,
     crew: Crew,
     state: Mutex<State>,
 }
@@ -90,7 +92,6 @@ impl Engine {
             return Err(Error::new(Code::Unsupported, message));
         }
         let config = Config::parse(config)?;
-        refuse_built_in(&config)?;
         let inner = Inner::new(config, host)?;
         Ok(Engine(Arc::new(Guard {
             inner: Some(Arc::new(inner)),
@@ -170,21 +171,6 @@ impl Engine {
     }
 }
 
-/// The host would be asked for tools that it counts on the engine to serve.
-fn refuse_built_in(config: &Config) -> Result<()> {
-    let built_in = |tool: &&ToolSpec| tool.origin == Origin::BuiltIn;
-    match config.tools.iter().find(built_in) {
-        None => Ok(()),
-        Some(tool) => {
-            let name = &tool.name;
-            let message = format!(
-                "builtin_tools: this version of ptc serves no tools of its own; list \"{name}\" under \"tools\" and serve it in dispatch"
-            );
-            Err(Error::new(Code::Unsupported, message))
-        }
-    }
-}
-
 impl Drop for Guard {
     fn drop(&mut self) {
         let Some(inner) = self.inner.take() else {
@@ -213,7 +199,9 @@ impl Inner {
     fn new(config: Config, host: Host) -> Result<Inner> {
         let io_error =
             |what: &str, e: std::io::Error| Error::new(Code::Io, format!("cannot {what}: {e}"));
-        let environ = Environ::capture();
+        let environ = Arc::new(Environ::capture());
+        let config = Arc::new(config);
+        let crew = Crew::default();
         let parents = dir::candidates();
         for parent in &parents {
             // A parent that cannot be looked at has nothing of ours that could be removed.
@@ -227,12 +215,23 @@ impl Inner {
         let rules = config.tools.iter().map(|tool| {
             let rule = ToolRule {
                 parallel: tool.parallel,
+                built_in: tool.origin == Origin::BuiltIn,
             };
             (tool.name.clone(), rule)
         });
+        let rules: BTreeMap<String, ToolRule> = rules.collect();
+        let built_ins = rules.values().any(|rule| rule.built_in).then(|| {
+            Arc::new(BuiltIns {
+                config: Arc::clone(&config),
+                environ: Arc::clone(&environ),
+                crew: crew.clone(),
+                engine_tag: scan::engine_tag(),
+            })
+        });
         Ok(Inner {
-            rules: Arc::new(rules.collect()),
-            config: Arc::new(config),
+            rules: Arc::new(rules),
+            config,
+            built_ins,
             launcher: Arc::new(Launcher {
                 environ,
                 interpreters: Interpreters::new(module_source.clone(), parents.clone()),
@@ -242,7 +241,7 @@ impl Inner {
             }),
             callbacks: Arc::new(Callbacks::new(host)),
             serving,
-            crew: Crew::default(),
+            crew,
             state: Mutex::default(),
         })
     }
@@ -302,6 +301,7 @@ impl Inner {
             ),
             pushes: callback_board.filter(|_| serving.pushes_events).cloned(),
             lent,
+            built_ins: self.built_ins.clone(),
             is_patient: serving.is_patient,
             calls_go: match (serving.dispatches, can_pull) {
                 (true, _) => CallsGo::ToDispatch,

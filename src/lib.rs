@@ -67,6 +67,8 @@ mod run;
 mod suggest;
 mod text;
 mod tool;
+#[cfg(unix)]
+mod tools;
 
 #[allow(unsafe_code)]
 pub mod ffi;

@@ -745,17 +745,3 @@ fn standard_tools_come_with_their_signatures() {
     assert!(ran.error().contains("foreground"), "{}", ran.error());
     assert_eq!(ran.json["tool_calls_made"], 0);
 }
-
-#[test]
-fn tools_that_the_engine_would_serve_itself_are_refused_with_what_to_do() {
-    for names in [r#"["read_file"]"#, r#""all""#] {
-        let config = format!(r#"{{"builtin_tools": {names}}}"#);
-        let error = Engine::new(&config, Host::new()).unwrap_err();
-        assert_eq!(error.code(), Code::Unsupported);
-        assert!(
-            error.message().contains("\"read_file\" under \"tools\""),
-            "{error}"
-        );
-    }
-    Engine::new(r#"{"builtin_tools": []}"#, Host::new()).unwrap();
-}

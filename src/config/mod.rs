@@ -135,12 +135,10 @@ pub(crate) struct Config {
     pub(crate) env_passthrough: Vec<String>,
     /// Absolute; `None`: the host's own at the start of a run.
     pub(crate) cwd: Option<PathBuf>,
-    #[cfg_attr(not(test), allow(dead_code))]
     pub(crate) terminal_env: TerminalEnv,
     /// A path (absolute) or a name to be found on PATH; `None`: the first `python3` on PATH.
     pub(crate) python: Option<String>,
     /// The folders that bound the built-in file tools, absolute; empty: no bound.
-    #[cfg_attr(not(test), allow(dead_code))]
     pub(crate) roots: Vec<PathBuf>,
     /// All that a script can call, in the order of the configuration, built-in tools last.
     pub(crate) tools: Vec<ToolSpec>,

@@ -66,6 +66,11 @@ impl Environ {
         Environ { variables }
     }
 
+    /// All of it, secrets included.
+    pub(crate) fn all(&self) -> &[(OsString, OsString)] {
+        &self.variables
+    }
+
     /// The value of a variable, unless it is empty.
     pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
         let (_, value) = self.variables.iter().find(|(n, _)| n == name)?;

@@ -91,12 +91,13 @@ _loaded = {}
 
 
 class ToolError(Exception):
-    """A tool call that failed: `tool` is its name, `message` what went wrong."""
+    """A tool call that failed: `tool` is its name, `message` what went wrong, `details` a dict of what may help."""
 
-    def __init__(self, tool, message):
-        super().__init__(tool, message)
+    def __init__(self, tool, message, details=None):
+        super().__init__(tool, message, details)
         self.tool = tool
         self.message = message
+        self.details = details or {}
 
     def __str__(self):
         return f"{self.tool}: {self.message}"
@@ -309,9 +310,10 @@ def _value(tool, reply):
     if "result" in reply:
         return reply["result"]
     message = reply.get("error")
+    details = reply.get("details") or {}
     if _CONFIG.get("on_tool_error") == "raise":
-        raise ToolError(tool, message)
-    return {"error": message}
+        raise ToolError(tool, message, details)
+    return {**details, "error": message}
 
 
 # ---- connections: one for each call at a time, kept for the next, and never shared with a forked process ----

@@ -131,6 +131,8 @@ enum Answer<'a> {
     Json(&'a str),
     Text(&'a str),
     Failure(&'a str),
+    /// With the text of a JSON object.
+    Detailed(&'a str, &'a str),
 }
 
 /// Answers call `id` with the JSON value `json`.
@@ -157,6 +159,14 @@ pub fn reply_text(id: u64, text: &str) -> Result<()> {
 /// [`Code::State`] as [`reply`].
 pub fn fail(id: u64, message: &str) -> Result<()> {
     answer(id, Answer::Failure(message))
+}
+
+/// As [`fail`], with the text of a JSON object whose members help to do better; the script finds them beside `error`.
+pub(crate) fn fail_with(id: u64, message: &str, details: Option<&str>) -> Result<()> {
+    match details {
+        Some(details) => answer(id, Answer::Detailed(message, details)),
+        None => fail(id, message),
+    }
 }
 
 /// Says that call `id` will be answered after dispatch has returned, from any thread.
@@ -298,6 +308,10 @@ impl Pending {
         let frame = match answer {
             Answer::Failure(message) => {
                 let frame = wire::error_frame(&self.wire_id, message);
+                return (Ok(()), CallState::Failed, frame);
+            }
+            Answer::Detailed(message, details) => {
+                let frame = wire::detailed_error_frame(&self.wire_id, message, details);
                 return (Ok(()), CallState::Failed, frame);
             }
             Answer::Text(text) => wire::result_frame(&self.wire_id, &json::quote(text)),

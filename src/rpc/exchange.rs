@@ -30,6 +30,8 @@ const PREVIEW_CHARS: usize = 80;
 pub(crate) struct ToolRule {
     /// False: never entered twice at once.
     pub parallel: bool,
+    /// Served by the engine itself; the host does not see it as a call.
+    pub built_in: bool,
 }
 
 /// The rules of a run.

@@ -249,6 +249,12 @@ pub(crate) fn error_frame(id: &str, message: &str) -> Vec<u8> {
     format!("{{\"id\":{id},\"error\":{}}}\n", json::quote(message)).into_bytes()
 }
 
+/// An error frame with what helps to do better: the text of a JSON object.
+pub(crate) fn detailed_error_frame(id: &str, message: &str, details: &str) -> Vec<u8> {
+    let message = json::quote(message);
+    format!("{{\"id\":{id},\"error\":{message},\"details\":{details}}}\n").into_bytes()
+}
+
 fn member<'a>(object: &'a str, key: &str) -> Option<&'a str> {
     let members = json::members(object)?;
     members

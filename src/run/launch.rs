@@ -25,7 +25,7 @@ use std::sync::{Arc, Weak};
 /// What all runs of an engine are launched with.
 #[derive(Debug)]
 pub(crate) struct Launcher {
-    pub environ: Environ,
+    pub environ: Arc<Environ>,
     pub interpreters: Interpreters,
     /// The generated module.
     pub module_source: String,

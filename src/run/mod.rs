@@ -29,6 +29,7 @@ use crate::rpc::ledger::Record;
 use crate::rpc::switchboard::{Served, Switchboard};
 use crate::sys::poller::Generation;
 use crate::sys::{self, fd};
+use crate::tools::{BuiltIns, Session};
 use outcome::Outcome;
 use plan::Plan;
 use std::fmt;
@@ -49,6 +50,8 @@ pub(crate) struct Wiring {
     pub pushes: Option<Arc<Switchboard>>,
     /// The board that a waiting thread serves, if it lends itself.
     pub lent: Option<Arc<Switchboard>>,
+    /// The tools that the engine serves itself, if it has any.
+    pub built_ins: Option<Arc<BuiltIns>>,
     /// Whether the script waits for a slow puller.
     pub is_patient: bool,
     pub calls_go: CallsGo,
@@ -79,6 +82,7 @@ pub(crate) struct Inner {
     id: u64,
     plan: Plan,
     wiring: Wiring,
+    built_in: Option<Arc<Session>>,
     began: Instant,
     stop: Mutex<Option<StopCause>>,
     /// Wakes the supervisor: written by whoever stops the run, read by the supervisor's poll.
@@ -128,10 +132,13 @@ impl Inner {
                 format!("cannot make a socket pair for the run: {e}"),
             )
         })?;
+        let shared = wiring.built_ins.clone();
+        let built_in = shared.map(|shared| Session::new(shared, &plan.options));
         Ok(Arc::new_cyclic(|me| Inner {
             me: Weak::clone(me),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             plan,
+            built_in,
             pulled: match wiring.is_patient && wiring.calls_go == CallsGo::ToQueue {
                 true => PullQueue::keeping_all(),
                 false => PullQueue::default(),
@@ -307,7 +314,26 @@ impl Inner {
         data.raw("id", pending.id())
             .string("tool", pending.call().tool())
             .string("args_preview", &pending.record.args_preview);
-        self.tell(Event::of_call(pending.call().clone(), data.finish()));
+        self.tell(match self.built_in_for(pending) {
+            // There is nothing for the host to answer.
+            Some(_) => {
+                data.raw("built_in", true);
+                Event::new(EventKind::Call, data.finish())
+            }
+            None => Event::of_call(pending.call().clone(), data.finish()),
+        });
+    }
+
+    /// Who serves the call if the host does not.
+    fn built_in_for(&self, pending: &Pending) -> Option<&Arc<Session>> {
+        let rule = self.plan.tools.get(pending.call().tool())?;
+        self.built_in.as_ref().filter(|_| rule.built_in)
+    }
+
+    /// Waits until the engine's own tools have let go of this run; how many calls are still worked on.
+    fn wait_for_built_ins(&self, patience: Duration) -> usize {
+        let session = self.built_in.as_ref();
+        session.map_or(0, |session| session.wait_until_idle(patience))
     }
 
     fn dispatch(&self, pending: &Pending) {
@@ -330,6 +356,11 @@ impl Inner {
 impl Observer for Inner {
     fn offer(&self, pending: &Arc<Pending>) {
         panic::rehearse("offer", &self.plan.code);
+        if let Some(session) = self.built_in_for(pending) {
+            let _ = pending.call().defer();
+            self.announce(pending);
+            return session.begin(pending.call());
+        }
         match self.wiring.calls_go {
             CallsGo::ToDispatch => {
                 self.announce(pending);
@@ -348,6 +379,9 @@ impl Observer for Inner {
     }
 
     fn ended(&self, record: &Arc<Record>) {
+        if let Some(session) = &self.built_in {
+            session.call_ended(record.id);
+        }
         if self.is_listened_to() {
             self.tell(Event::new(EventKind::CallEnd, record.to_json()));
         }

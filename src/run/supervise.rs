@@ -275,6 +275,7 @@ impl<'a> Supervisor<'a> {
         let marker = self.launched.marker.as_bytes();
         let target = self.launched.child.target(Some(marker));
         let sweep = scan::sweep(&target, deadline_after(KILL_PATIENCE));
+        let still_at_work = self.run.wait_for_built_ins(KILL_PATIENCE);
         self.drain();
         let Launched {
             child,
@@ -294,6 +295,11 @@ impl<'a> Supervisor<'a> {
         if let Err(e) = stage.remove() {
             notes.push(format!(
                 "The staging directory was not removed completely: {e}."
+            ));
+        }
+        if still_at_work > 0 {
+            notes.push(format!(
+                "{still_at_work} calls of built-in tools had not let go when the run ended."
             ));
         }
         let limit = &self.run.plan.options.timeout.text;

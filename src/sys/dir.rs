@@ -25,6 +25,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use super::at::{self, rename, set_mode, stat, unlink, OPEN_DIR, OPEN_PARENT};
 use super::fd::{adopt, check, close, retry, write_all};
 use super::socket::own_uid;
 use super::{host, random};
@@ -45,14 +46,6 @@ const UNFINISHED: &str = ".new";
 const SOCKET_NAME_LEN: usize = 2;
 /// A parent with less free space than this counts as full.
 const MIN_FREE: u64 = 128 * 1024;
-
-/// Opens a directory, and nothing that only leads to one.
-const OPEN_DIR: i32 = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-/// Opens a parent: links are fine (`/tmp` is one on macOS), and so is one that we may not list.
-#[cfg(all(target_os = "linux", not(ptc_portable)))]
-const OPEN_PARENT: i32 = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
-#[cfg(not(all(target_os = "linux", not(ptc_portable))))]
-const OPEN_PARENT: i32 = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
 
 /// The places to try for a private directory, best first: `TMPDIR`, `XDG_RUNTIME_DIR`, `/tmp`, `/dev/shm`.
 ///
@@ -376,50 +369,11 @@ fn open_private(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
 }
 
 fn make_dir(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
-    // SAFETY: `name` is NUL-terminated and outlives the call.
-    check(unsafe { libc::mkdirat(folder.as_raw_fd(), name.as_ptr(), 0o700) }).map(drop)
+    at::mkdir(folder, name, 0o700)
 }
 
 fn open_at(folder: BorrowedFd<'_>, name: &CStr, flags: i32) -> io::Result<OwnedFd> {
-    // SAFETY: `name` is NUL-terminated and outlives the call; the new descriptor is adopted at once.
-    retry(|| unsafe {
-        adopt(check(libc::openat(
-            folder.as_raw_fd(),
-            name.as_ptr(),
-            flags,
-            0o600,
-        ))?)
-    })
-}
-
-fn rename(
-    from_dir: BorrowedFd<'_>,
-    from: &CStr,
-    to_dir: BorrowedFd<'_>,
-    to: &CStr,
-) -> io::Result<()> {
-    let (from_fd, to_fd) = (from_dir.as_raw_fd(), to_dir.as_raw_fd());
-    // SAFETY: both names are NUL-terminated and outlive the call.
-    check(unsafe { libc::renameat(from_fd, from.as_ptr(), to_fd, to.as_ptr()) }).map(drop)
-}
-
-fn unlink(folder: BorrowedFd<'_>, name: &CStr, flags: i32) -> io::Result<()> {
-    // SAFETY: `name` is NUL-terminated and outlives the call.
-    check(unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), flags) }).map(drop)
-}
-
-fn set_mode(fd: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
-    // SAFETY: takes integers.
-    check(unsafe { libc::fchmod(fd.as_raw_fd(), mode as libc::mode_t) }).map(drop)
-}
-
-fn stat(fd: BorrowedFd<'_>) -> io::Result<libc::stat> {
-    let mut stat = std::mem::MaybeUninit::uninit();
-    // SAFETY: there is room for one stat, read only after the call has filled it.
-    unsafe {
-        check(libc::fstat(fd.as_raw_fd(), stat.as_mut_ptr()))?;
-        Ok(stat.assume_init())
-    }
+    at::open(folder, name, flags, 0o600)
 }
 
 /// Takes the lock that says "alive"; `WouldBlock` if somebody holds it.

@@ -6,11 +6,15 @@
 //! Systems that are not Unix get nothing but [`supported`].
 
 #[cfg(unix)]
+mod at;
+#[cfg(unix)]
 pub(crate) mod child;
 #[cfg(unix)]
 pub(crate) mod confine;
 #[cfg(unix)]
 pub(crate) mod dir;
+#[cfg(unix)]
+mod entries;
 #[cfg(unix)]
 pub(crate) mod fd;
 #[cfg(unix)]
@@ -36,6 +40,8 @@ pub(crate) mod socket;
 pub(crate) mod spawn;
 #[cfg(unix)]
 pub(crate) mod thread;
+#[cfg(unix)]
+pub(crate) mod walk;
 
 /// Whether this system can run scripts at all.
 pub(crate) fn supported() -> bool {

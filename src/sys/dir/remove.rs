@@ -7,10 +7,11 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::super::entries::Entries;
 use super::super::fd::check;
 use super::super::poll::{deadline_after, has_passed};
 use super::{open_at, rename, set_mode, stat, unlink, OPEN_DIR, SOMETHING_IS_LEFT};
@@ -232,53 +233,6 @@ impl<'a> Walk<'a> {
 
 fn is_taken(error: &io::Error) -> bool {
     is_not_empty(error) || error.raw_os_error() == Some(libc::ENOTDIR)
-}
-
-/// The entries of a directory but `.` and `..`.
-pub(super) struct Entries {
-    stream: *mut libc::DIR,
-}
-
-impl Entries {
-    /// Lists from the beginning, whatever was listed through this descriptor before.
-    pub(super) fn open(dir: BorrowedFd<'_>) -> io::Result<Self> {
-        let fd = open_at(dir, c".", OPEN_DIR)?;
-        // SAFETY: the descriptor is open; on success the stream owns it, on failure it is closed below.
-        let raw = fd.into_raw_fd();
-        let stream = unsafe { libc::fdopendir(raw) };
-        if stream.is_null() {
-            let error = io::Error::last_os_error();
-            // SAFETY: fdopendir failed and left the descriptor to us.
-            unsafe { libc::close(raw) };
-            return Err(error);
-        }
-        Ok(Entries { stream })
-    }
-
-    /// The next name, valid until the next call. An error ends the listing early, which the caller notices when the
-    /// directory turns out not to be empty.
-    pub(super) fn next(&mut self) -> Option<&CStr> {
-        loop {
-            // SAFETY: the stream is open and used by this thread only.
-            let entry = unsafe { libc::readdir(self.stream) };
-            if entry.is_null() {
-                return None;
-            }
-            // SAFETY: readdir returned an entry, whose name is NUL-terminated and lives until the next readdir or
-            // closedir, both of which need `&mut self`.
-            let name = unsafe { CStr::from_ptr((*entry).d_name.as_ptr()) };
-            if !matches!(name.to_bytes(), b"." | b"..") {
-                return Some(name);
-            }
-        }
-    }
-}
-
-impl Drop for Entries {
-    fn drop(&mut self) {
-        // SAFETY: the stream is open and not used afterwards.
-        unsafe { libc::closedir(self.stream) };
-    }
 }
 
 #[cfg(test)]

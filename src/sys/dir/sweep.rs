@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::remove::{self, Entries};
+use super::remove;
 use super::{
     lock_now, open_parent, stat, ALPHABET, RANDOM_LEN, REMOVE_BUDGET, SOMETHING_IS_LEFT, UNFINISHED,
 };
+use crate::sys::entries::Entries;
 use crate::sys::poll::{deadline_after, has_passed};
 use crate::sys::socket::own_uid;
 
