@@ -1,0 +1,1 @@
+//! From inside a sandboxed child.
