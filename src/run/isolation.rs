@@ -58,7 +58,7 @@ const SHARED_MEMORY: &str = "/dev/shm";
 
 /// What programs read of a system that they may not look around in: programs and their libraries, what the C library
 /// consults, and what the kernel says of the machine.
-const SYSTEM: [&str; 46] = [
+const SYSTEM: [&str; 47] = [
     "/bin",
     "/sbin",
     "/lib",
@@ -78,6 +78,7 @@ const SYSTEM: [&str; 46] = [
     "/etc/alternatives",
     "/etc/ca-certificates",
     "/etc/gai.conf",
+    "/etc/gitconfig",
     "/etc/group",
     "/etc/host.conf",
     "/etc/hosts",
@@ -106,6 +107,92 @@ const SYSTEM: [&str; 46] = [
     "/proc/uptime",
     "/sys/devices/system/cpu",
 ];
+
+/// What a sandbox's limits have to do with an ending by `signal`, to stand behind a sentence that names it.
+pub(super) fn limit_behind(signal: i32, isolation: Option<&Isolation>) -> Option<String> {
+    let limits = &isolation?.limits;
+    let memory = limits
+        .memory_mb
+        .map(|mb| format!("memory (code_execution.isolation.memory_mb is {mb})"));
+    let cpu = limits
+        .cpu_seconds
+        .map(|s| format!("CPU time (code_execution.isolation.cpu_seconds is {s})"));
+    match signal {
+        libc::SIGXCPU => cpu.map(|cpu| format!("it has used up its {cpu}")),
+        libc::SIGXFSZ => limits.file_mb.map(|mb| {
+            format!("it wrote a larger file than it may (code_execution.isolation.file_mb is {mb})")
+        }),
+        libc::SIGKILL => {
+            let either: Vec<String> = memory.into_iter().chain(cpu).collect();
+            (!either.is_empty()).then(|| format!("perhaps out of {}", either.join(" or ")))
+        }
+        libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT | libc::SIGILL | libc::SIGTRAP => {
+            memory.map(|memory| format!("perhaps out of {memory}"))
+        }
+        _ => None,
+    }
+}
+
+/// One sentence on an exception that may come from a sandbox's rules.
+pub(super) fn hint(stderr: &str, isolation: &Isolation) -> Option<String> {
+    let limits = &isolation.limits;
+    let of = |key: &str, value: u64| format!("(code_execution.isolation.{key} is {value})");
+    if let (Some(mb), true) = (limits.memory_mb, stderr.contains("MemoryError")) {
+        let of = of("memory_mb", mb);
+        return Some(format!(
+            "The script reached its memory limit {of}: work on less at a time."
+        ));
+    }
+    if stderr.contains("can't start new thread") {
+        let threads = "a thread could not be started";
+        let memory = limits.memory_mb.map(|mb| {
+            format!(
+                "each takes the size of its stack, mostly 8 MB, of the memory {}",
+                of("memory_mb", mb)
+            )
+        });
+        let processes = limits
+            .processes
+            .map(|n| format!("processes and threads are limited {}", of("processes", n)));
+        let why: Vec<String> = memory.into_iter().chain(processes).collect();
+        return (!why.is_empty())
+            .then(|| format!("In this sandbox {threads}: {}.", why.join(", and ")));
+    }
+    if let (Some(mb), true) = (limits.file_mb, stderr.contains("File too large")) {
+        return Some(format!(
+            "A file grew larger than it may {}.",
+            of("file_mb", mb)
+        ));
+    }
+    if let (Some(n), true) = (limits.open_files, stderr.contains("Too many open files")) {
+        return Some(format!(
+            "More files were open than may be {}: close them, or use with.",
+            of("open_files", n)
+        ));
+    }
+    let no_names = [
+        "Temporary failure in name resolution",
+        "Name or service not known",
+    ];
+    if !isolation.network && no_names.iter().any(|text| stderr.contains(text)) {
+        return Some("This sandbox has no network: use the tools instead.".into());
+    }
+    if stderr.contains("PermissionError") {
+        let places = match isolation.write_cwd {
+            true => "the working directory and temporary files",
+            false => "temporary files",
+        };
+        let network = if isolation.network {
+            ""
+        } else {
+            ", and has no network"
+        };
+        return Some(format!(
+            "This script runs in a sandbox: it can write {places}{network}."
+        ));
+    }
+    None
+}
 
 /// Prepares what `isolation` asks for, for a script in `place`.
 pub(super) fn prepare(isolation: &Isolation, place: &Place<'_>) -> Result<Prepared, Refusal> {

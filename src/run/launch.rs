@@ -105,6 +105,7 @@ impl Launcher {
             mode: run.plan.options.mode.name(),
             module: run.plan.config.module_name.clone(),
             tools: run.plan.tools.keys().cloned().collect(),
+            sandbox: is_sandboxed(run).then(|| run.plan.config.isolation.clone()),
             ..Setting::default()
         }
     }
