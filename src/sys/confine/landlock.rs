@@ -142,6 +142,12 @@ impl Domain {
         }
     }
 
+    /// One that cannot be entered.
+    #[cfg(test)]
+    pub(super) fn broken() -> Domain {
+        Domain::of(fd::dev_null().expect("a device"), vec![super::SCOPE])
+    }
+
     pub(super) fn plan(&self) -> Entrance {
         Entrance {
             ruleset: self.ruleset.as_ref().map_or(-1, AsRawFd::as_raw_fd),
