@@ -62,7 +62,7 @@ struct Pairs {
     reference: Vec<f64>,
 }
 
-const ROWS: [Row; 9] = [
+const ROWS: [Row; 11] = [
     Row {
         name: "cold",
         ours: "run of print(1)",
@@ -126,6 +126,22 @@ const ROWS: [Row; 9] = [
         unit: "us",
         limit: Limit::Ratio(1.3),
         measure: spawn,
+    },
+    Row {
+        name: "guard",
+        ours: "run of pass at level guard",
+        reference: "at level none",
+        unit: "ms",
+        limit: Limit::More(0.3),
+        measure: |_| isolated("guard"),
+    },
+    Row {
+        name: "sandbox",
+        ours: "run of pass at level sandbox",
+        reference: "at level none",
+        unit: "ms",
+        limit: Limit::More(1.0),
+        measure: |_| isolated("sandbox"),
     },
     Row {
         name: "memory",
@@ -405,6 +421,17 @@ fn import(bench: &Bench) -> Pairs {
         || timed(|| drop(run(&bench.engine, "import hermes_tools\n"))),
         || timed(|| drop(run(&bench.engine, "pass\n"))),
     )
+}
+
+/// Runs at `level` and at none. What is looked for is a hundredth of a run, so many are needed.
+fn isolated(level: &str) -> Pairs {
+    let engine = |level: &str| {
+        let config = format!(r#"{{"code_execution": {{"isolation": "{level}"}}}}"#);
+        Engine::new(&config, Host::new()).expect("an engine")
+    };
+    let (ours, reference) = (engine(level), engine("none"));
+    let pass = |engine: &Engine| timed(|| drop(run(engine, "pass\n")));
+    in_turns(10 * PAIRS, || pass(&ours), || pass(&reference))
 }
 
 /// The argument with which this program is a host of a certain size and nothing else.
