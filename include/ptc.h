@@ -101,7 +101,8 @@ enum ptc_event_kind {
    */
   PTC_EVENT_STDERR = 3,
   /**
-   * A tool call has begun (`ptc_event_call`). Data: a JSON object with `id`, `tool`, `args_preview`.
+   * A tool call has begun (`ptc_event_call`). Data: a JSON object with `id`, `tool`, `args_preview`, and `"built_in": true`
+   * where the engine answers it itself.
    */
   PTC_EVENT_CALL = 4,
   /**
