@@ -101,7 +101,8 @@ enum ptc_event_kind {
    */
   PTC_EVENT_STDERR = 3,
   /**
-   * A tool call has begun (`ptc_event_call`). Data: a JSON object with `id`, `tool`, `args_preview`.
+   * A tool call has begun (`ptc_event_call`). Data: a JSON object with `id`, `tool`, `args_preview`, and `"built_in": true`
+   * where the engine answers it itself.
    */
   PTC_EVENT_CALL = 4,
   /**
@@ -546,7 +547,8 @@ const char *ptc_event_data(const struct ptc_event *event,
                            size_t *len);
 
 /**
- * The call of a `PTC_EVENT_CALL`, NULL for any other event. It belongs to the event and lives as long; its id may be answered
+ * The call of a `PTC_EVENT_CALL`, to be answered. NULL for any other event, and for a call of one of the `builtin_tools`
+ * (`"built_in": true` in its data), which the engine answers: such an event only tells of it. It belongs to the event and lives as long; its id may be answered
  * for longer.
  *
  * Requires: as `ptc_event_kind`.

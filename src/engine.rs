@@ -220,10 +220,12 @@ impl Inner {
             (tool.name.clone(), rule)
         });
         let rules: BTreeMap<String, ToolRule> = rules.collect();
+        let interpreters = Arc::new(Interpreters::new(module_source.clone(), parents.clone()));
         let built_ins = rules.values().any(|rule| rule.built_in).then(|| {
             Arc::new(BuiltIns {
                 config: Arc::clone(&config),
                 environ: Arc::clone(&environ),
+                interpreters: Arc::clone(&interpreters),
                 crew: crew.clone(),
                 engine_tag: scan::engine_tag(),
             })
@@ -234,7 +236,7 @@ impl Inner {
             built_ins,
             launcher: Arc::new(Launcher {
                 environ,
-                interpreters: Interpreters::new(module_source.clone(), parents.clone()),
+                interpreters,
                 module_source,
                 parents,
                 engine_tag: scan::engine_tag(),

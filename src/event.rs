@@ -21,7 +21,8 @@ pub enum EventKind {
     Stdout = 2,
     /// Bytes that the script wrote to stderr, cut anywhere.
     Stderr = 3,
-    /// A tool call has begun. Data: a JSON object with `id`, `tool`, `args_preview`.
+    /// A tool call has begun. Data: a JSON object with `id`, `tool`, `args_preview`, and `"built_in": true` where the engine
+    /// answers it itself.
     Call = 4,
     /// A call has ended. Data: its entry in the result's `tool_calls`.
     CallEnd = 5,
@@ -70,7 +71,7 @@ impl Event {
         &self.0.data
     }
 
-    /// The call, for [`EventKind::Call`].
+    /// The call to be answered, for [`EventKind::Call`]; none where the engine answers it itself (`builtin_tools`).
     pub fn call(&self) -> Option<&Call> {
         self.0.call.as_ref()
     }

@@ -139,8 +139,20 @@ impl Stop {
     }
 }
 
+/// Who takes a program's standard output as it comes.
+pub(crate) type Sink<'a> = &'a mut dyn FnMut(&[u8]);
+
 /// Runs `job` to its end.
 pub(crate) fn run(job: Job, stop: Option<&Stop>) -> Result<Finished, NotStarted> {
+    run_into(job, stop, None)
+}
+
+/// As [`run`], with a sink for standard output, of which nothing is kept then.
+pub(crate) fn run_into(
+    job: Job,
+    stop: Option<&Stop>,
+    sink: Option<Sink<'_>>,
+) -> Result<Finished, NotStarted> {
     let (stdout, child_stdout) = fd::pipe()?;
     let (stderr, child_stderr) = match job.merged {
         true => (None, fd::dup_high(child_stdout.as_raw_fd())?),
@@ -163,8 +175,8 @@ pub(crate) fn run(job: Job, stop: Option<&Stop>) -> Result<Finished, NotStarted>
     command.tag = job.tag;
     command.leash = Some(Leash::new()?);
     let streams = [
-        Stream::new(Some(stdout), job.keep.0)?,
-        Stream::new(stderr, job.keep.1)?,
+        Stream::new(Some(stdout), job.keep.0, sink)?,
+        Stream::new(stderr, job.keep.1, None)?,
     ];
     let watch = Watch {
         child: spawn::spawn(command)?,
@@ -175,14 +187,14 @@ pub(crate) fn run(job: Job, stop: Option<&Stop>) -> Result<Finished, NotStarted>
     Ok(watch.finish(job.timeout.and_then(deadline_after)))
 }
 
-struct Watch {
+struct Watch<'a> {
     child: Child,
-    streams: [Stream; 2],
+    streams: [Stream<'a>; 2],
     stop_fd: RawFd,
     grace: Duration,
 }
 
-impl Watch {
+impl Watch<'_> {
     fn finish(mut self, deadline: Option<Instant>) -> Finished {
         let cut_short = self.wait_for_end(deadline);
         // That nobody is left in the group is no error.
@@ -247,20 +259,22 @@ impl Watch {
     }
 }
 
-struct Stream {
+struct Stream<'a> {
     /// `None` after its end: polling it on would return at once, again and again.
     fd: Option<OwnedFd>,
     capture: Capture,
+    sink: Option<Sink<'a>>,
 }
 
-impl Stream {
-    fn new(fd: Option<OwnedFd>, keep: usize) -> io::Result<Self> {
+impl<'a> Stream<'a> {
+    fn new(fd: Option<OwnedFd>, keep: usize, sink: Option<Sink<'a>>) -> io::Result<Self> {
         if let Some(fd) = &fd {
             fd::set_nonblocking(fd.as_raw_fd())?;
         }
         Ok(Stream {
             fd,
             capture: Capture::new(keep),
+            sink,
         })
     }
 
@@ -279,7 +293,10 @@ impl Stream {
         while let (Some(fd), true) = (&self.fd, taken < READ_BUDGET) {
             match fd::read(fd.as_raw_fd(), &mut buffer) {
                 Ok(n) if n > 0 => {
-                    self.capture.push(&buffer[..n]);
+                    match &mut self.sink {
+                        Some(sink) => sink(&buffer[..n]),
+                        None => self.capture.push(&buffer[..n]),
+                    }
                     taken += n;
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
@@ -365,6 +382,16 @@ mod tests {
     fn more_than_is_kept_is_read_all_the_same() {
         let finished = run(shell("yes | head -c 1000000"), None).unwrap();
         assert_eq!(finished.stdout.total(), 1_000_000);
+    }
+
+    #[test]
+    fn a_sink_gets_every_byte_of_standard_output() {
+        let mut total = 0;
+        let mut sink = |bytes: &[u8]| total += bytes.len();
+        let job = shell("yes | head -c 1000000; echo err >&2");
+        let finished = run_into(job, None, Some(&mut sink)).unwrap();
+        assert_eq!(texts(&finished), (String::new(), "err\n".into()));
+        assert_eq!(total, 1_000_000);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 #[path = "builtins/files.rs"]
 mod files;
+#[path = "builtins/search.rs"]
+mod search;
 mod support;
 #[path = "builtins/terminal.rs"]
 mod terminal;

@@ -253,7 +253,9 @@ class Run {
       const event = out[0];
       if (!event) return LEFT.NOTHING_NOW;
       const kind = c.ptc_event_kind(event);
-      if (kind === EVENT.CALL) this.#serve(c.ptc_event_call(event));
+      // A call of a built-in tool has nobody to be served by here.
+      const call = kind === EVENT.CALL ? c.ptc_event_call(event) : null;
+      if (call) this.#serve(call);
       else if (this.#listeners[kind]) this.#tell(this.#listeners[kind], bytes(c.ptc_event_data, event));
       c.ptc_event_free(event);
       if (kind === EVENT.END) return LEFT.NOTHING_EVER;

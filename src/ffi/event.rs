@@ -48,7 +48,8 @@ pub unsafe extern "C" fn ptc_event_data(event: *const ptc_event, len: *mut usize
     }
 }
 
-/// The call of a `PTC_EVENT_CALL`, NULL for any other event. It belongs to the event and lives as long; its id may be answered
+/// The call of a `PTC_EVENT_CALL`, to be answered. NULL for any other event, and for a call of one of the `builtin_tools`
+/// (`"built_in": true` in its data), which the engine answers: such an event only tells of it. It belongs to the event and lives as long; its id may be answered
 /// for longer.
 ///
 /// Requires: as `ptc_event_kind`.

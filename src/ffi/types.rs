@@ -52,7 +52,8 @@ pub enum ptc_event_kind {
     PTC_EVENT_STDOUT = 2,
     /// Bytes that the script wrote to stderr, cut anywhere.
     PTC_EVENT_STDERR = 3,
-    /// A tool call has begun (`ptc_event_call`). Data: a JSON object with `id`, `tool`, `args_preview`.
+    /// A tool call has begun (`ptc_event_call`). Data: a JSON object with `id`, `tool`, `args_preview`, and `"built_in": true`
+    /// where the engine answers it itself.
     PTC_EVENT_CALL = 4,
     /// A call has ended. Data: its entry in the result's `tool_calls`.
     PTC_EVENT_CALL_END = 5,

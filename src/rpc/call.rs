@@ -31,6 +31,17 @@ struct Asked {
 }
 
 impl Call {
+    /// A call that nobody has made.
+    #[cfg(test)]
+    pub(crate) fn invented(tool: &str, args: &str) -> Call {
+        Call(Arc::new(Asked {
+            id: next_id(),
+            tool: NulText::new(tool.into()),
+            args: NulText::new(args.into()),
+            context: 0,
+        }))
+    }
+
     /// The number by which the call is answered: unique in this process, never reused.
     pub fn id(&self) -> u64 {
         self.0.id

@@ -25,7 +25,7 @@ use std::sync::{Arc, Weak};
 #[derive(Debug)]
 pub(crate) struct Launcher {
     pub environ: Arc<Environ>,
-    pub interpreters: Interpreters,
+    pub interpreters: Arc<Interpreters>,
     /// The generated module.
     pub module_source: String,
     /// Where staging directories are made.

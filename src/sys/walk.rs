@@ -266,6 +266,7 @@ impl Spot {
     }
 
     /// Removes the file.
+    #[allow(dead_code)]
     pub(crate) fn remove(&self) -> io::Result<()> {
         at::unlink(self.folder.as_fd(), &self.name, 0)
     }

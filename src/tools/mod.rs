@@ -11,6 +11,7 @@
 
 mod place;
 mod read_file;
+mod search;
 mod session;
 mod terminal;
 mod write_file;
@@ -22,10 +23,10 @@ use crate::crew::Crew;
 use crate::error::Error;
 use crate::job::Stop;
 use crate::json::reader::Section;
-use crate::python::Environ;
+use crate::python::{Environ, Interpreters};
 use crate::rpc::call::Call;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What the built-in tools of all runs of an engine share.
@@ -34,6 +35,7 @@ pub(crate) struct BuiltIns {
     pub(crate) config: Arc<Config>,
     /// The host's environment.
     pub(crate) environ: Arc<Environ>,
+    pub(crate) interpreters: Arc<Interpreters>,
     /// Whose threads serve the calls.
     pub(crate) crew: Crew,
     /// Tells the commands of these tools from scripts and from those of other engines.
@@ -48,6 +50,10 @@ struct Context<'a> {
     cwd: &'a Path,
     /// The environment of commands.
     env: &'a [(OsString, OsString)],
+    /// The host's environment.
+    environ: &'a Environ,
+    /// The interpreter that runs the scripts, if it is still there.
+    interpreter: &'a dyn Fn() -> Option<PathBuf>,
     /// Pulled when the call's run is being ended.
     stop: &'a Stop,
     engine_tag: u64,
@@ -91,6 +97,7 @@ fn serve(context: &Context<'_>, arguments: &Section<'_>) -> Answer {
     match context.call.tool() {
         "read_file" => read_file::read_file(context, arguments),
         "write_file" => write_file::write_file(context, arguments),
+        "search_files" => search::search_files(context, arguments),
         "terminal" => terminal::terminal(context, arguments),
         other => Err(format!("'{other}' is no tool that this engine serves itself").into()),
     }

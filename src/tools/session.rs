@@ -5,7 +5,7 @@
 //! ends, it waits until nothing works on it any more.
 
 use super::{BuiltIns, Context, Failure};
-use crate::config::{RunOptions, TerminalEnv};
+use crate::config::{Mode, RunOptions, TerminalEnv};
 use crate::job::Stop;
 use crate::json;
 use crate::json::reader::Section;
@@ -24,6 +24,7 @@ pub(crate) struct Session {
     /// The session's working directory, or why there is none.
     cwd: Result<PathBuf, String>,
     env: Vec<(OsString, OsString)>,
+    in_project: bool,
     under_way: Mutex<HashMap<u64, Stop>>,
     one_less: Condvar,
 }
@@ -33,6 +34,7 @@ impl Session {
         Arc::new(Session {
             cwd: working_directory(&shared, options),
             env: environment(&shared, options),
+            in_project: options.mode == Mode::Project,
             shared,
             under_way: Mutex::default(),
             one_less: Condvar::new(),
@@ -95,10 +97,21 @@ impl Session {
             config: &self.shared.config,
             cwd: self.cwd.as_ref().map_err(|why| Failure::from(&**why))?,
             env: &self.env,
+            environ: &self.shared.environ,
+            interpreter: &|| self.interpreter(),
             stop,
             engine_tag: self.shared.engine_tag,
         };
         super::serve(&context, &arguments)
+    }
+
+    fn interpreter(&self) -> Option<PathBuf> {
+        let shared = &self.shared;
+        let setting = shared.config.python.as_deref();
+        let found = shared
+            .interpreters
+            .find(self.in_project, setting, &shared.environ);
+        found.ok().map(|interpreter| interpreter.executable.clone())
     }
 
     /// To be told of every call that has ended, so that nobody goes on working on it.
