@@ -25,6 +25,9 @@
 //! | A dead host takes its scripts along | the leash: two sockets that only the host holds, and the kernel kills the group when they close; what had left the group is killed by the next engine, which knows it by its tag | `sys/leash.rs`, `sys/scan` |
 //! | No directory is left, also by a host that was killed | a lock on the directory that the kernel drops with its owner; the next engine removes what is unlocked, never a living one's | `sys/dir` |
 //! | Every call is answered once or told as unanswered | one registry of open calls, claimed by whoever answers first | `rpc/call.rs`, `rpc/exchange.rs` |
+//! | The host's environment, memory and signals are out of a script's reach | `no_new_privs`, a Landlock domain, capabilities dropped, in the child before exec | `sys/confine` |
+//! | A sandbox writes only where it may, has no network and few ways into the kernel | Landlock rules, a filter for system calls, resource limits | `sys/confine`, `run/isolation.rs` |
+//! | What a kernel lacks of that is told | each measure is noted where the child has taken it | `sys/confine` |
 //! | No callback after a close, no lock during one | a gate that counts who is inside | `host.rs` |
 //!
 //! Each mechanism that a kernel may lack has a fallback of plain POSIX, chosen when it is found missing, and with

@@ -1,6 +1,8 @@
 //! From the bytes that a script wrote to the text that a model reads: UTF-8 whatever was written, no terminal escape
 //! sequences, no secrets.
 
+use crate::json;
+
 /// Text with a NUL behind it, so that C can be shown it without a copy.
 #[derive(Debug)]
 pub(crate) struct NulText(String);
@@ -24,6 +26,10 @@ impl NulText {
 /// What stands in the place of a secret.
 const REDACTED: &str = "[redacted]";
 
+/// The shortest form of a secret, in characters, that is looked for: what white space leaves of some would be too
+/// ordinary a word.
+const SHORTEST_FORM: usize = 8;
+
 /// Replaces the values of secret variables wherever they turn up.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Redactor {
@@ -32,8 +38,11 @@ pub(crate) struct Redactor {
 }
 
 impl Redactor {
+    /// For `secrets` as they are, without the white space around them, and as they look in JSON and in Python's `repr`.
     pub(crate) fn new(mut secrets: Vec<String>) -> Self {
         secrets.retain(|s| !s.is_empty());
+        let forms: Vec<String> = secrets.iter().flat_map(|s| written_forms(s)).collect();
+        secrets.extend(forms);
         secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         secrets.dedup();
         Redactor { secrets }
@@ -56,6 +65,14 @@ impl Redactor {
             }
         }
         text
+    }
+
+    /// The same for the beginning of a longer text: what could be the beginning of a secret at its end is left out.
+    pub(crate) fn redact_head(&self, head: &str) -> String {
+        let mut stream = RedactingStream::default();
+        let decided = stream.push(self, head.as_bytes());
+        // Secrets begin and end where characters do, and so does what is left of text without them.
+        String::from_utf8_lossy(&decided).into_owned()
     }
 
     /// The first secret in `bytes`, from `from` on: where it begins and its length. Of two that begin at the same
@@ -87,6 +104,30 @@ impl Redactor {
         });
         longest.max().unwrap_or(0)
     }
+}
+
+/// Other ways in which programs write a secret down, where they differ from it.
+fn written_forms(secret: &str) -> Vec<String> {
+    let trimmed = secret.trim();
+    let in_json = json::quote(trimmed);
+    let in_json = &in_json[1..in_json.len() - 1];
+    let mut ascii = String::new();
+    for c in in_json.chars() {
+        match c.is_ascii() {
+            true => ascii.push(c),
+            false => {
+                let units = c.encode_utf16(&mut [0; 2]).to_vec();
+                ascii.extend(units.iter().map(|unit| format!("\\u{unit:04x}")));
+            }
+        }
+    }
+    // A repr has single quotes around it, and no reason to escape double ones.
+    let repr = in_json.replace("\\\"", "\"");
+    [trimmed, in_json, &ascii, &repr]
+        .into_iter()
+        .filter(|form| *form != secret && form.chars().count() >= SHORTEST_FORM)
+        .map(String::from)
+        .collect()
 }
 
 /// Redacts a stream chunk by chunk: what could be the beginning of a secret is held back until more has come.
@@ -312,6 +353,37 @@ mod tests {
                 .as_bytes(),
             expected
         );
+    }
+
+    #[test]
+    fn a_secret_is_known_by_the_forms_that_programs_give_it() {
+        let redactor = Redactor::new(vec!["  pass \"wörd\" \\1\n".into(), "long\nkey".into()]);
+        for text in [
+            "pass \"wörd\" \\1",
+            r#"pass \"wörd\" \\1"#,
+            r#"pass \"w\u00f6rd\" \\1"#,
+            r#"pass "wörd" \\1"#,
+            r"long\nkey",
+        ] {
+            assert_eq!(redactor.redact(&format!("<{text}>")), "<[redacted]>");
+        }
+        // Only white space around it: too short to be looked for.
+        let short = Redactor::new(vec!["  short    ".into()]);
+        assert_eq!(short.redact("short"), "short");
+    }
+
+    #[test]
+    fn the_head_of_a_text_ends_before_what_could_become_a_secret() {
+        let redactor = Redactor::new(vec!["hunter2-hunter2".into()]);
+        for (head, expected) in [
+            ("a hunter2-hunter2 b", "a [redacted] b"),
+            ("a hunter2-hunter", "a "),
+            ("hunter2-hunter2h", "[redacted]"),
+            ("ä", "ä"),
+            ("", ""),
+        ] {
+            assert_eq!(redactor.redact_head(head), expected);
+        }
     }
 
     #[test]

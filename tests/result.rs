@@ -670,6 +670,25 @@ fn the_file_with_the_whole_output_holds_no_secret() {
 }
 
 #[test]
+fn output_that_is_shown_while_the_script_runs_holds_no_secret() {
+    // The command shows what the events bring.
+    let dir = TempDir::new();
+    let code = "import os, sys\nsecret = 'hunter2' + '-hunter2'\n\
+                for stream in sys.stdout, sys.stderr:\n    \
+                stream.write('a ' + secret[:5]); stream.flush()\n    \
+                stream.write(secret[5:] + ' b'); stream.flush()\n";
+    let script = dir.write("script.py", code);
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_ptc"))
+        .arg("run")
+        .arg(script)
+        .env("SOME_API_KEY", "hunter2-hunter2")
+        .output()
+        .unwrap();
+    assert_eq!(output.stdout, b"a [redacted] b");
+    assert_eq!(output.stderr, b"a [redacted] b");
+}
+
+#[test]
 fn a_secret_that_was_passed_on_is_none() {
     let options = r#"{"env_passthrough":["SOME_API_KEY"]}"#;
     let ran = with_secrets("", options, "import os\nprint(os.environ['SOME_API_KEY'])");
@@ -684,6 +703,45 @@ fn the_ledger_shows_no_secret() {
     let previews = ran.of_calls("args_preview");
     assert_eq!(previews[0], r#"{"value":"[redacted]"}"#);
     assert!(!previews[1].contains("hunter"), "{}", previews[1]);
+}
+
+#[test]
+fn the_ledger_shows_no_piece_of_a_secret_wherever_it_is_cut() {
+    let config = format!(r#"{{"tools":[{ECHO}],"code_execution":{{"max_tool_calls":200}}}}"#);
+    let code = format!(
+        "{RAW_CALL}\nfrom hermes_tools import echo\ns = 'hunter2-' + 'hunter2'\n\
+         for n in range(80): echo(value='x' * n + (s + ' ') * 20)\nraw(s)\nraw('no ' + s)\n"
+    );
+    let ran = with_secrets(&config, "", &code);
+    ran.printed();
+    for preview in ran.of_calls("args_preview") {
+        let rest = preview.replace("[redacted]", "");
+        assert!(!rest.contains("hu"), "{preview}");
+    }
+    let tools = ran.of_calls("tool");
+    assert_eq!(tools[80..], ["[redacted]", "no [redacted]"]);
+}
+
+#[test]
+fn a_secret_is_found_in_the_forms_that_programs_give_it() {
+    let config = format!(r#"{{"tools":[{ECHO}]}}"#);
+    let job = |code| Job {
+        env: &[("ODD_SECRET", Some("pa\"ss\\wörd-one\n"))],
+        config: &config,
+        code,
+        ..Job::default()
+    };
+    let code = "import json, sys\nfrom hermes_tools import echo\n\
+                secret = 'pa' + '\"ss\\\\wörd-' + 'one'\n\
+                print(secret, repr(secret), json.dumps([secret]), json.dumps(secret, ensure_ascii=False))\n\
+                echo(value=secret)\nraise ValueError(secret + '\\n')\n";
+    let ran = job(code).run();
+    let stdout = "[redacted] '[redacted]' [\"[redacted]\"] \"[redacted]\"\n";
+    assert!(ran.output().starts_with(stdout), "{}", ran.output());
+    assert_eq!(ran.error(), "ValueError: [redacted]");
+    assert_eq!(ran.of_calls("args_preview"), [r#"{"value":"[redacted]"}"#]);
+    let all = ran.json.to_string();
+    assert!(!all.contains("rd-one"), "{all}");
 }
 
 // ---- tool calls ----

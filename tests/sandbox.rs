@@ -428,7 +428,7 @@ fn a_sandboxed_script_is_stopped_like_any_other() {
 fn the_host_stays_as_it_was() {
     let state = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let kept = ["NoNewPrivs", "Seccomp", "Cap", "Sig", "Shd"];
+        let kept = ["NoNewPrivs", "Seccomp", "Cap", "SigB", "SigI", "SigC"];
         let lines = status
             .lines()
             .filter(|l| kept.iter().any(|k| l.starts_with(k)));

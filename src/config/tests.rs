@@ -328,7 +328,8 @@ fn isolation_is_a_level_or_an_object() {
     assert!(isolation(r#"{"require":true}"#).require);
     let full = isolation(
         r#"{"level":"sandbox","memory_mb":512,"cpu_seconds":10,"processes":20,"file_mb":5,"open_files":64,
-            "write":["/a","/b"],"read":["/usr"],"write_cwd":false,"network":true,"require":true}"#,
+            "write":["/a","/b"],"read":["/usr"],"write_cwd":false,"network":true,"unix_sockets":true,
+            "require":true}"#,
     );
     let limits = isolation::Limits {
         memory_mb: Some(512),
@@ -341,8 +342,13 @@ fn isolation_is_a_level_or_an_object() {
     assert_eq!(full.write, [Path::new("/a"), Path::new("/b")]);
     assert_eq!(full.read, Some(vec![PathBuf::from("/usr")]));
     assert_eq!(
-        (full.write_cwd, full.network, full.require),
-        (false, true, true)
+        (
+            full.write_cwd,
+            full.network,
+            full.unix_sockets,
+            full.require
+        ),
+        (false, true, true, true)
     );
     assert_eq!(
         isolation(r#"{"level":"sandbox","read":[]}"#).read,
@@ -393,6 +399,7 @@ fn every_key_of_isolation_is_checked() {
             r#""off""#,
             r#"expected true or false, got "off""#,
         ),
+        ("unix_sockets", "1", "expected true or false, got 1"),
         ("require", "1", "expected true or false, got 1"),
     ] {
         let level = if key == "level" {

@@ -369,7 +369,9 @@ impl Exchange {
         message: &str,
     ) {
         let frame = wire::error_frame(wire_id, message);
-        let record = Record::new(call::next_id(), shorten(tool), self.preview(args), size);
+        // A name that is nobody's can be anything.
+        let tool = shorten(&self.policy.redactor.redact(tool));
+        let record = Record::new(call::next_id(), tool, self.preview(args), size);
         record.close(CallState::Refused, frame.len());
         let refused = {
             let mut state = self.state();
@@ -391,7 +393,12 @@ impl Exchange {
             .chars()
             .take(PREVIEW_CHARS + self.policy.redactor.longest())
             .collect();
-        let clean = self.policy.redactor.redact(&head);
+        let redactor = &self.policy.redactor;
+        let clean = match head.len() == args.len() {
+            true => redactor.redact(&head),
+            // What was redacted has made room for the end of the head, where a secret may be cut.
+            false => redactor.redact_head(&head),
+        };
         match clean.char_indices().nth(PREVIEW_CHARS) {
             None if head.len() == args.len() => clean,
             _ => clean.chars().take(PREVIEW_CHARS - 1).chain(['…']).collect(),
