@@ -220,7 +220,9 @@ impl Inner {
             (tool.name.clone(), rule)
         });
         let rules: BTreeMap<String, ToolRule> = rules.collect();
-        let interpreters = Arc::new(Interpreters::new(module_source.clone(), parents.clone()));
+        let interpreters = Arc::new(
+            Interpreters::new(module_source.clone(), parents.clone()).at(config.isolation.level),
+        );
         let built_ins = rules.values().any(|rule| rule.built_in).then(|| {
             Arc::new(BuiltIns {
                 config: Arc::clone(&config),

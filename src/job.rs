@@ -5,6 +5,7 @@
 
 use crate::capture::Capture;
 use crate::sys::child::{Child, ExitStatus};
+use crate::sys::confine::Confine;
 use crate::sys::leash::Leash;
 use crate::sys::poll::{deadline_after, has_passed, poll, PollFd};
 use crate::sys::scan::{self, Tag};
@@ -49,10 +50,12 @@ pub(crate) struct Job {
     pub(crate) grace: Duration,
     /// By which what left its group is found.
     pub(crate) tag: Option<Tag>,
+    /// How far it is locked in.
+    pub(crate) confine: Confine,
 }
 
 impl Job {
-    /// `program` in `/`, with no arguments, an empty environment, no input and no time limit.
+    /// `program` in `/`, unconfined, with no arguments, an empty environment, no input and no time limit.
     pub(crate) fn new(program: impl Into<PathBuf>) -> Job {
         Job {
             program: program.into(),
@@ -65,6 +68,7 @@ impl Job {
             timeout: None,
             grace: Duration::ZERO,
             tag: None,
+            confine: Confine::none(),
         }
     }
 }
@@ -173,6 +177,7 @@ pub(crate) fn run_into(
     }
     command.stdin = job.input;
     command.tag = job.tag;
+    command.confine = job.confine;
     command.leash = Some(Leash::new()?);
     let streams = [
         Stream::new(Some(stdout), job.keep.0, sink)?,

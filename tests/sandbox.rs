@@ -343,6 +343,62 @@ fn calls_by_another_convention_are_refused() {
     assert_eq!(run(&sandbox(json!({})), "", x32).printed(), "-1 38\n");
 }
 
+#[test]
+fn nobody_elses_limits_are_set_and_the_mark_of_the_run_stays() {
+    if !has(&["seccomp"]) {
+        return;
+    }
+    let code = format!(
+        "{TELL}import resource
+core, mark = resource.RLIMIT_CORE, 15
+tell('own', lambda: resource.setrlimit(core, (0, 0)))
+tell('ask', lambda: resource.prlimit(os.getppid(), core))
+tell('host', lambda: resource.prlimit(os.getppid(), core, resource.prlimit(os.getppid(), core)))
+tell('mark', lambda: resource.setrlimit(mark, (1 << 40, 1 << 40)))
+"
+    );
+    let found = run(&sandbox(json!({})), "", &code).printed_json();
+    assert_eq!(
+        (&found["own"], &found["ask"]),
+        (&json!("works"), &json!("works"))
+    );
+    assert_ne!(found["host"], "works");
+    assert_ne!(found["mark"], "works");
+    let unbounded = run(&with_level("none", json!({})), "", &code).printed_json();
+    assert_eq!(
+        (&unbounded["host"], &unbounded["mark"]),
+        (&json!("works"), &json!("works"))
+    );
+}
+
+/// A script can replace an interpreter that lies where it may write; the engine runs it to find out what it is.
+#[test]
+fn what_stands_in_an_interpreters_place_is_confined_too() {
+    if !has(&["landlock_files"]) {
+        return;
+    }
+    let dir = TempDir::new();
+    let real = run("", "", "import sys; print(sys.executable)");
+    let code = format!(
+        "#!/bin/sh\necho x >> {}\nexec {} \"$@\"\n",
+        dir.join("marker").display(),
+        real.printed().trim_end()
+    );
+    // Written by a process of its own: a child that another test makes meanwhile would hold the file open for writing.
+    let python = dir.join("python");
+    let written = std::process::Command::new("sh")
+        .args(["-c", r#"printf %s "$1" > "$0" && chmod 755 "$0""#])
+        .args([python.to_str().unwrap(), &code])
+        .status();
+    assert!(written.unwrap().success());
+    for level in ["sandbox", "none"] {
+        let config = json!({"python": python.to_str(), "code_execution": {"isolation": level}});
+        let ran = run(&config.to_string(), "", "print(1)");
+        assert_eq!(ran.printed(), "1\n");
+        assert_eq!(dir.join("marker").exists(), level == "none", "{level}");
+    }
+}
+
 // ---- what goes on working ----
 
 #[test]

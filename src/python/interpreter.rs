@@ -7,10 +7,12 @@
 
 use super::environ::Environ;
 use super::BOOT;
+use crate::config::IsolationLevel;
 use crate::error::{Code, Error, Result};
 use crate::job::{self, End, Finished, Job};
 use crate::json::{self, Value};
 use crate::sys::child::ExitStatus;
+use crate::sys::confine::{Confine, Sandbox};
 use crate::sys::dir::{self, Dir};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -85,6 +87,8 @@ pub(crate) struct Interpreters {
     /// Where a probe's directory can be made.
     places: Vec<PathBuf>,
     deadline: Duration,
+    /// What scripts are run at, and so what they may have put in an interpreter's place is run at.
+    level: IsolationLevel,
     probed: Mutex<HashMap<PathBuf, Arc<Mutex<Option<Probed>>>>>,
 }
 
@@ -126,8 +130,14 @@ impl Interpreters {
             module_source,
             places,
             deadline: PROBE_DEADLINE,
+            level: IsolationLevel::None,
             probed: Mutex::default(),
         }
+    }
+
+    /// The same, with probes that are confined to what scripts at `level` may do, or less.
+    pub(crate) fn at(self, level: IsolationLevel) -> Self {
+        Interpreters { level, ..self }
     }
 
     /// The interpreter to use. `setting` is the configuration's `python`; `project` tells project from strict mode.
@@ -199,6 +209,7 @@ impl Interpreters {
             &environment,
             [BOOT, &self.module_source],
             self.deadline,
+            self.level,
         )?;
         let answer = output.trim_end().lines().next_back().unwrap_or_default();
         let about = json::parse(answer).map_err(|_| "does not answer like a Python".to_string())?;
@@ -380,9 +391,10 @@ fn run_probe(
     environment: &[(OsString, OsString)],
     modules: [&str; 2],
     deadline: Duration,
+    level: IsolationLevel,
 ) -> std::result::Result<String, Unusable> {
     let dir = Dir::create(places, dir::PREFIX).map_err(not_now)?;
-    let answer = probe_in(&dir, executable, environment, modules, deadline);
+    let answer = probe_in(&dir, executable, environment, modules, deadline, level);
     // What cannot be removed now is swept by the next engine; the answer is no worse for it.
     let _ = dir.remove();
     answer
@@ -394,6 +406,7 @@ fn probe_in(
     environment: &[(OsString, OsString)],
     modules: [&str; 2],
     deadline: Duration,
+    level: IsolationLevel,
 ) -> std::result::Result<String, Unusable> {
     let mut job = Job::new(executable);
     job.args = ["-E", "-S", "-s", "-B", "-c", PROBE]
@@ -405,6 +418,15 @@ fn probe_in(
         job.args.push(dir.path().join(name).into());
     }
     job.env = environment.to_vec();
+    job.confine = match level {
+        IsolationLevel::None => Confine::none(),
+        IsolationLevel::Guard => Confine::guard(false),
+        IsolationLevel::Sandbox => {
+            job.env.retain(|(name, _)| name != "TMPDIR");
+            job.env.push(("TMPDIR".into(), dir.path().into()));
+            Confine::sandbox(&Sandbox::in_only(dir.path()), false)?
+        }
+    };
     job.keep = (PROBE_OUTPUT, SHOWN_COMPLAINT * 4);
     job.timeout = Some(deadline);
     let finished = job::run(job, None).map_err(|failure| {

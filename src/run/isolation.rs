@@ -43,18 +43,10 @@ pub(super) struct Refusal {
 const WRITE_KEY: &str = "code_execution.isolation.write";
 const READ_KEY: &str = "code_execution.isolation.read";
 
-/// Devices that every program may expect.
-const DEVICES: [&str; 6] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
+/// What of a directory that Python is installed in belongs to it. The rest may be somebody's home.
+const OF_AN_INSTALLATION: [&str; 8] = [
+    "bin", "etc", "lib", "lib32", "lib64", "libexec", "share", "ssl",
 ];
-
-/// Where `multiprocessing` has its semaphores and shared memory.
-const SHARED_MEMORY: &str = "/dev/shm";
 
 /// What programs read of a system that they may not look around in: programs and their libraries, what the C library
 /// consults, and what the kernel says of the machine.
@@ -256,13 +248,12 @@ impl Report {
 }
 
 fn sandbox(isolation: &Isolation, place: &Place<'_>) -> Sandbox {
-    let mut paths = vec![PathRule::new(place.stage, Access::Stage)];
+    let common = Sandbox::in_only(place.stage);
+    let mut paths = common.paths;
     // Whoever runs in the root directory, as services do, does not mean that everything may be written.
     if isolation.write_cwd && place.cwd.parent().is_some() {
         paths.push(PathRule::new(place.cwd, Access::Write));
     }
-    paths.extend(DEVICES.map(|path| PathRule::new(path, Access::Device)));
-    paths.push(PathRule::new(SHARED_MEMORY, Access::SharedMemory));
     let named = |path: &PathBuf, access, key| PathRule {
         key: Some(key),
         ..PathRule::new(path, access)
@@ -274,7 +265,7 @@ fn sandbox(isolation: &Isolation, place: &Place<'_>) -> Sandbox {
         paths.extend(read.map(|path| named(path, Access::Read, READ_KEY)));
         paths.extend(SYSTEM.map(|path| PathRule::new(path, Access::Read)));
         let roots = place.interpreter.roots.iter();
-        paths.extend(roots.map(|path| PathRule::new(path, Access::Read)));
+        paths.extend(roots.flat_map(|root| of_installation(root)));
     }
     Sandbox {
         paths,
@@ -282,6 +273,20 @@ fn sandbox(isolation: &Isolation, place: &Place<'_>) -> Sandbox {
         network: isolation.network,
         restrict_unix_sockets: !isolation.network && !isolation.unix_sockets,
     }
+}
+
+/// What is read of `root`, which the interpreter has named. It may be one that a script has put there: its word is not
+/// taken for more than where an installation is.
+fn of_installation(root: &Path) -> Vec<PathRule> {
+    let read = |path: PathBuf| PathRule::new(path, Access::Read);
+    if root.ends_with("site-packages") {
+        return vec![read(root.into())];
+    }
+    let mut rules: Vec<PathRule> = OF_AN_INSTALLATION
+        .map(|name| read(root.join(name)))
+        .to_vec();
+    rules.push(read(root.join("pyvenv.cfg")));
+    rules
 }
 
 /// The limits as the kernel knows them. What it does not enforce is missing.

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What may be done with a path and with everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +64,19 @@ impl PathRule {
     }
 }
 
+/// Devices that every program may expect.
+const DEVICES: [&str; 6] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
+
+/// Where `multiprocessing` has its semaphores and shared memory.
+const SHARED_MEMORY: &str = "/dev/shm";
+
 /// What the sandbox of one run allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sandbox {
@@ -73,4 +86,17 @@ pub(crate) struct Sandbox {
     pub(crate) network: bool,
     /// Whether sockets that other programs have put into the file system are not to be reached.
     pub(crate) restrict_unix_sockets: bool,
+}
+
+impl Sandbox {
+    /// Of a program that may write `dir` and what is everybody's.
+    pub(crate) fn in_only(dir: &Path) -> Sandbox {
+        let mut paths = vec![PathRule::new(dir, Access::Stage)];
+        paths.extend(DEVICES.map(|path| PathRule::new(path, Access::Device)));
+        paths.push(PathRule::new(SHARED_MEMORY, Access::SharedMemory));
+        Sandbox {
+            paths,
+            ..Sandbox::default()
+        }
+    }
 }

@@ -80,6 +80,8 @@ pub(super) const SOCKETPAIR: Call = Call::new("socketpair", 53, 199);
 pub(super) const CLONE: Call = Call::new("clone", 56, 220);
 pub(super) const CLONE3: Call = Call::new("clone3", 435, 435);
 pub(super) const IOCTL: Call = Call::new("ioctl", 16, 29);
+pub(super) const SETRLIMIT: Call = Call::new("setrlimit", 160, 164);
+pub(super) const PRLIMIT: Call = Call::new("prlimit64", 302, 261);
 
 /// Refused whatever the arguments are.
 pub(super) const REFUSED: [Call; 51] = [

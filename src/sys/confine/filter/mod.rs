@@ -10,6 +10,8 @@
 //! | `clone` with a flag for a new namespace | EPERM |
 //! | `ioctl` that types into a terminal | EPERM |
 //! | `socket` and `socketpair` of another family than AF_UNIX, where the network is refused | EACCES |
+//! | `prlimit64` that sets a limit of a process given by its number | EPERM: the host may be of the same user, and without CPU time left it would end |
+//! | `prlimit64` and `setrlimit` of RLIMIT_RTTIME | EPERM: by it a run's processes are found, see [`crate::sys::scan::Tag`] |
 //! | what [`calls::REFUSED`] lists | EPERM |
 //! | everything else | goes on |
 //!
@@ -47,6 +49,8 @@ const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENT_0: u32 = 16;
 const ARGUMENT_1: u32 = 24;
+const ARGUMENT_2: u32 = 32;
+const ARGUMENT_2_HIGH: u32 = 36;
 
 /// `SECCOMP_RET_*`
 const ALLOW: u32 = 0x7fff_0000;
@@ -64,6 +68,9 @@ const NEW_NAMESPACES: u32 =
 const TYPING: [u32; 2] = [0x5412, 0x541c];
 
 const AF_UNIX: u32 = 1;
+
+/// The resource that marks the processes of a run.
+const RLIMIT_RTTIME: u32 = 15;
 
 /// The filter for this processor; `None` where it has none.
 pub(super) fn build(network: bool) -> Option<Vec<Instruction>> {
@@ -90,11 +97,15 @@ enum Judgement {
     RefuseTyping,
     /// Unless it is for local sockets.
     RefuseNetwork,
+    /// Of the mark.
+    RefuseUnmarking,
+    /// Of the mark, and of anybody but the caller.
+    RefuseLimiting,
 }
 
 /// The calls that do not simply go on, by their numbers in order.
 fn rules(machine: Machine, network: bool) -> Vec<(u32, Judgement)> {
-    let mut rules = Vec::with_capacity(calls::REFUSED.len() + 5);
+    let mut rules = Vec::with_capacity(calls::REFUSED.len() + 7);
     let mut rule = |call: &Call, judgement| {
         rules.extend(machine.number(call).map(|number| (number, judgement)));
     };
@@ -104,6 +115,8 @@ fn rules(machine: Machine, network: bool) -> Vec<(u32, Judgement)> {
     rule(&calls::CLONE3, Judgement::Refuse(libc::ENOSYS));
     rule(&calls::CLONE, Judgement::RefuseNamespaces);
     rule(&calls::IOCTL, Judgement::RefuseTyping);
+    rule(&calls::SETRLIMIT, Judgement::RefuseUnmarking);
+    rule(&calls::PRLIMIT, Judgement::RefuseLimiting);
     if !network {
         rule(&calls::SOCKET, Judgement::RefuseNetwork);
         rule(&calls::SOCKETPAIR, Judgement::RefuseNetwork);
@@ -176,6 +189,27 @@ impl Filter {
                 self.load(ARGUMENT_0);
                 self.jump(JUMP_IF_EQUAL, AF_UNIX, 1, 0);
                 self.give(errno(libc::EACCES));
+                self.give(ALLOW);
+            }
+            Judgement::RefuseUnmarking => {
+                self.load(ARGUMENT_0);
+                self.jump(JUMP_IF_EQUAL, RLIMIT_RTTIME, 0, 1);
+                self.give(errno(libc::EPERM));
+                self.give(ALLOW);
+            }
+            Judgement::RefuseLimiting => {
+                // Without a new limit it only asks.
+                self.load(ARGUMENT_2);
+                self.jump(JUMP_IF_EQUAL, 0, 0, 3);
+                self.load(ARGUMENT_2_HIGH);
+                self.jump(JUMP_IF_EQUAL, 0, 0, 1);
+                self.give(ALLOW);
+                self.load(ARGUMENT_0);
+                self.jump(JUMP_IF_EQUAL, 0, 1, 0);
+                self.give(errno(libc::EPERM));
+                self.load(ARGUMENT_1);
+                self.jump(JUMP_IF_EQUAL, RLIMIT_RTTIME, 0, 1);
+                self.give(errno(libc::EPERM));
                 self.give(ALLOW);
             }
         }

@@ -1,6 +1,6 @@
 //! The filter, executed by a machine of a few lines: also for the processor that the tests do not run on.
 
-use super::calls::{Call, CLONE, CLONE3, IOCTL, REFUSED, SOCKET, SOCKETPAIR};
+use super::calls::{Call, CLONE, CLONE3, IOCTL, PRLIMIT, REFUSED, SETRLIMIT, SOCKET, SOCKETPAIR};
 use super::*;
 
 /// What a filter is asked about.
@@ -190,6 +190,27 @@ fn terminals_are_asked_and_not_typed_into() {
 }
 
 #[test]
+fn limits_are_lowered_by_oneself_and_the_mark_by_nobody() {
+    const NOFILE: u64 = 7;
+    const RTTIME: u64 = RLIMIT_RTTIME as u64;
+    assert_eq!(RTTIME, libc::RLIMIT_RTTIME as u64);
+    for machine in MACHINES {
+        let setrlimit = |resource| answer(machine, true, &SETRLIMIT, &[resource, 1 << 40]);
+        assert_eq!(setrlimit(NOFILE), ALLOW);
+        assert_eq!(setrlimit(RTTIME), errno(libc::EPERM));
+        let prlimit = |args: [u64; 3]| answer(machine, true, &PRLIMIT, &args);
+        // Addresses with nothing in either half.
+        for new in [1 << 40, 0x1000] {
+            assert_eq!(prlimit([0, NOFILE, new]), ALLOW);
+            assert_eq!(prlimit([0, RTTIME, new]), errno(libc::EPERM));
+            assert_eq!(prlimit([77, NOFILE, new]), errno(libc::EPERM));
+        }
+        assert_eq!(prlimit([0, RTTIME, 0]), ALLOW);
+        assert_eq!(prlimit([77, NOFILE, 0]), ALLOW);
+    }
+}
+
+#[test]
 fn the_numbers_are_those_of_the_c_library() {
     let Some(machine) = Machine::own() else {
         println!("skipped: no filter for this processor");
@@ -201,6 +222,8 @@ fn the_numbers_are_those_of_the_c_library() {
         (libc::SYS_clone, &CLONE),
         (libc::SYS_clone3, &CLONE3),
         (libc::SYS_ioctl, &IOCTL),
+        (libc::SYS_setrlimit, &SETRLIMIT),
+        (libc::SYS_prlimit64, &PRLIMIT),
     ];
     for (number, call) in known {
         assert_eq!(machine.number(call), Some(number as u32), "{}", call.name);
