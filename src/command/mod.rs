@@ -4,6 +4,7 @@
 //! the way in which the command was called.
 
 mod args;
+mod check;
 mod definition;
 mod live;
 mod run;
@@ -28,7 +29,7 @@ struct Command {
 }
 
 /// All of them, in the order of `ptc --help`.
-const COMMANDS: &[Command] = &[run::COMMAND, definition::COMMAND];
+const COMMANDS: &[Command] = &[run::COMMAND, check::COMMAND, definition::COMMAND];
 
 const TITLE: &str =
     "ptc: runs a model's Python script, serves its tool calls, prints what the script printed\n";
