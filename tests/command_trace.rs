@@ -100,7 +100,8 @@ fn a_run_is_told_from_its_start_to_its_end() {
 fn spans_of_one_lane_never_overlap() {
     let folder = Folder::new();
     let trace = folder.path("trace.json");
-    let code = "from hermes_tools import nap, parallel\nparallel([lambda: nap()] * 40)\n";
+    let code =
+        "from hermes_tools import nap, parallel\nprint(len(parallel([lambda: nap()] * 40)))\n";
     let tool = "nap=sleep 0.0$(( $$ % 5 ))";
     let output = run(
         code,
@@ -109,10 +110,8 @@ fn spans_of_one_lane_never_overlap() {
     assert_eq!(text(&output.stderr), "");
     let events = events(&trace);
     let calls = of_category(&events, "call");
-    let refused = calls
-        .iter()
-        .filter(|call| call["args"]["state"] == "refused");
-    assert_eq!((calls.len(), refused.count()), (40, 10));
+    // Those that were refused never began.
+    assert_eq!(calls.len(), 30);
     let mut lanes: Vec<u64> = calls.iter().map(|c| c["tid"].as_u64().unwrap()).collect();
     lanes.sort();
     lanes.dedup();
@@ -302,8 +301,8 @@ fn no_colour_is_no_colour_and_a_dumb_terminal_gets_output_alone() {
 
 #[test]
 fn a_line_that_the_script_has_begun_is_left_alone() {
-    let code = "import sys\nfrom hermes_tools import hold\nsys.stdout.write('begun')\nsys.stdout.flush()\n\
-        import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: hold()\nprint(' and done')\n";
+    // Long enough for a few ticks; there is nothing to wait for where nothing is to happen.
+    let code = "import sys, time\nsys.stdout.write('begun')\nsys.stdout.flush()\ntime.sleep(1)\nprint(' and done')\n";
     let shown = on_terminal(code, "begun", &[]);
     let (_, rest) = shown.split_once("begun").unwrap();
     let (between, _) = rest.split_once(" and done\n").unwrap();
