@@ -12,7 +12,7 @@ const LEVELS: [(&str, IsolationLevel); 3] = [
     ("sandbox", IsolationLevel::Sandbox),
 ];
 /// The keys that say something about a sandbox and nothing about the other levels.
-const SANDBOX_KEYS: [&str; 9] = [
+const SANDBOX_KEYS: [&str; 10] = [
     "memory_mb",
     "cpu_seconds",
     "processes",
@@ -22,6 +22,7 @@ const SANDBOX_KEYS: [&str; 9] = [
     "read",
     "write_cwd",
     "network",
+    "unix_sockets",
 ];
 
 /// The three levels, each containing the ones before it.
@@ -64,6 +65,8 @@ pub(crate) struct Isolation {
     pub(crate) write_cwd: bool,
     /// Whether a sandbox may use the network.
     pub(crate) network: bool,
+    /// Whether a sandbox without network may connect to every socket in the file system that its user may connect to.
+    pub(crate) unix_sockets: bool,
     /// Whether a run fails where the kernel lacks a part of what was asked for.
     pub(crate) require: bool,
 }
@@ -77,6 +80,7 @@ impl Default for Isolation {
             read: None,
             write_cwd: true,
             network: false,
+            unix_sockets: false,
             require: false,
         }
     }
@@ -123,6 +127,7 @@ impl Isolation {
                 .transpose()?,
             write_cwd: section.boolean("write_cwd")?.unwrap_or(true),
             network: section.boolean("network")?.unwrap_or(false),
+            unix_sockets: section.boolean("unix_sockets")?.unwrap_or(false),
             require: section.boolean("require")?.unwrap_or(false),
         })
     }

@@ -12,7 +12,7 @@
 mod isolation;
 mod options;
 
-pub(crate) use isolation::{Isolation, IsolationLevel};
+pub(crate) use isolation::{Isolation, IsolationLevel, Limits};
 pub(crate) use options::RunOptions;
 
 use crate::error::{Error, Result};

@@ -46,6 +46,8 @@ pub(crate) struct Interpreter {
     pub(crate) implementation: String,
     /// The middle of a `.pyc` file's name, like `cpython-311`; empty if this one keeps none.
     pub(crate) cache_tag: String,
+    /// The directories that it and its packages live in.
+    pub(crate) roots: Vec<PathBuf>,
     /// The boot hook, compiled: the bytes of `__pycache__/sitecustomize.<cache_tag>.pyc`.
     pub(crate) boot_pyc: Vec<u8>,
     /// The generated module, compiled: the bytes of `__pycache__/<module>.<cache_tag>.pyc`.
@@ -348,7 +350,10 @@ fn read_answer(about: &Value, candidate: &Candidate) -> std::result::Result<Inte
             "says that its executable is {executable:?}, which is none"
         ));
     }
+    let roots = about.get("roots").and_then(Value::as_array);
+    let roots = roots.unwrap_or_default().iter().filter_map(Value::as_str);
     Ok(Interpreter {
+        roots: roots.map(PathBuf::from).collect(),
         executable,
         requested: candidate.path.clone(),
         version,

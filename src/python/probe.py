@@ -16,10 +16,25 @@ def pyc(source, name):
     return (head + marshal.dumps(code)).hex()
 
 
+def roots():
+    import os
+    import site
+
+    executable = os.path.realpath(sys.executable)
+    found = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, os.path.dirname(executable)]
+    # Without the module site, which this runs without, nobody has looked for it before.
+    environment = os.path.dirname(os.path.dirname(os.path.abspath(sys.executable)))
+    if os.path.exists(os.path.join(environment, "pyvenv.cfg")):
+        found.append(environment)
+    found.append(site.getusersitepackages())
+    return sorted({os.path.abspath(root) for root in found if root} - {"/"})
+
+
 about = {"executable": sys.executable, "version": list(sys.version_info[:3])}
 if sys.version_info >= (3, 8):
     about["implementation"] = sys.implementation.name
     about["cache_tag"] = sys.implementation.cache_tag
+    about["roots"] = roots()
     for path, key, name in zip(sys.argv[1:], ["boot", "module"], ["sitecustomize.py", "module.py"]):
         with open(path, "rb") as source:
             about[key] = pyc(source.read(), name)

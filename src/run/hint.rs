@@ -1,5 +1,6 @@
 //! One sentence for the model on the mistakes that models make most.
 
+use super::isolation;
 use super::outcome::{Calls, Setting, Status};
 
 /// What a hint is made from.
@@ -17,7 +18,9 @@ pub(crate) struct Facts<'a> {
 pub(crate) fn hint(facts: &Facts<'_>) -> Option<String> {
     match facts.status {
         Status::Success => silent(facts),
-        Status::Error => failed(facts).or_else(|| not_compiled(facts)),
+        Status::Error => failed(facts)
+            .or_else(|| sandboxed(facts))
+            .or_else(|| not_compiled(facts)),
         Status::Timeout => waited_for_a_tool(facts),
         Status::Interrupted => None,
     }
@@ -28,6 +31,10 @@ fn silent(facts: &Facts<'_>) -> Option<String> {
         "The script printed nothing: only what it prints comes back, so print the result."
             .to_string()
     })
+}
+
+fn sandboxed(facts: &Facts<'_>) -> Option<String> {
+    isolation::hint(facts.stderr, facts.setting.sandbox.as_ref()?)
 }
 
 fn waited_for_a_tool(facts: &Facts<'_>) -> Option<String> {

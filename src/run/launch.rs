@@ -1,14 +1,13 @@
 //! From a plan to a running script: interpreter, staging directory, environment, working directory, child.
 
+use super::isolation::{self, Place};
 use super::outcome::Setting;
 use super::stage::Stage;
 use super::Inner;
-use crate::config::{Config, IsolationLevel, Mode};
-use crate::json;
+use crate::config::{IsolationLevel, Mode};
 use crate::python::{self, Boot, Environ, Interpreter, Interpreters};
 use crate::rpc::exchange::{Exchange, Observer, Policy};
 use crate::sys::child::Child;
-use crate::sys::confine::{Confine, Confinement};
 use crate::sys::leash::Leash;
 use crate::sys::scan::Tag;
 use crate::sys::spawn::{self, Command, Step};
@@ -106,6 +105,7 @@ impl Launcher {
             mode: run.plan.options.mode.name(),
             module: run.plan.config.module_name.clone(),
             tools: run.plan.tools.keys().cloned().collect(),
+            sandbox: is_sandboxed(run).then(|| run.plan.config.isolation.clone()),
             ..Setting::default()
         }
     }
@@ -123,6 +123,11 @@ impl Launcher {
             &interpreter,
         )
         .map_err(|e| format!("cannot make the staging directory: {e}"))?;
+        if is_sandboxed(run) {
+            stage
+                .make_temporary()
+                .map_err(|e| format!("cannot make a directory for temporary files: {e}"))?;
+        }
         let cwd = self.working_directory(progress, &stage);
         // The output is made text in the same way, so that a secret of odd bytes is still found.
         let secrets = self.environ.scrubbed_secrets(&self.passthrough(run));
@@ -275,6 +280,15 @@ impl Launcher {
             fd::set_nonblocking(std::os::fd::AsRawFd::as_raw_fd(end))
                 .map_err(|e| format!("cannot prepare a pipe: {e}"))?;
         }
+        let place = Place {
+            stage: stage.path(),
+            cwd,
+            interpreter,
+        };
+        let isolation = isolation::prepare(&run.plan.config.isolation, &place).map_err(|e| {
+            progress.setting.isolation = e.report.map(|report| report.to_json());
+            e.message
+        })?;
         let leash = Leash::new().map_err(|e| format!("cannot make the leash: {e}"))?;
         let marker = format!("PTC_RUN={token:.16}");
         let command = Command {
@@ -290,8 +304,8 @@ impl Launcher {
             stderr: child_stderr,
             leash: Some(leash),
             tag: Some(Tag::new(self.engine_tag, run.id)),
-            limits: Vec::new(),
-            confine: confine_for(&run.plan.config)?,
+            limits: isolation.limits,
+            confine: isolation.confine,
             #[cfg(test)]
             fault: None,
         };
@@ -306,7 +320,8 @@ impl Launcher {
                 format!("cannot start {executable}: {}", e.message()).into()
             }
         })?;
-        progress.setting.isolation = Some(isolation_report(&run.plan.config, child.confinement()));
+        let report = isolation.report.with(child.confinement());
+        progress.setting.isolation = Some(report.to_json());
         Ok(Spawned {
             child,
             stdout,
@@ -342,6 +357,10 @@ impl Launcher {
         if run.plan.options.tools.is_some() {
             let names: Vec<&str> = run.plan.tools.keys().map(String::as_str).collect();
             own.push(("PTC_TOOLS", names.join(",").into()));
+        }
+        if is_sandboxed(run) {
+            let temporary = stage.temporary().into_os_string();
+            own.extend(["TMPDIR", "TMP", "TEMP"].map(|name| (name, temporary.clone())));
         }
         if let Some(fd) = leash.descriptor_in_child() {
             own.push(("PTC_LEASH_FD", fd.to_string().into()));
@@ -393,41 +412,8 @@ impl Launcher {
     }
 }
 
-/// What the configuration asks for; an error where it requires what cannot be had.
-fn confine_for(config: &Config) -> Result<Confine, String> {
-    let isolation = &config.isolation;
-    let confine = match isolation.level {
-        IsolationLevel::None => Confine::none(),
-        // The sandbox's own rules are not built yet: the report says so.
-        IsolationLevel::Guard | IsolationLevel::Sandbox => Confine::guard(isolation.require),
-    };
-    let mut missing = confine.known_missing().to_vec();
-    missing.extend(sandbox_gap(config));
-    if isolation.require && !missing.is_empty() {
-        let missing = missing.join("; ");
-        return Err(format!(
-            "isolation is required and cannot be had here: {missing}"
-        ));
-    }
-    Ok(confine)
-}
-
-fn sandbox_gap(config: &Config) -> Option<String> {
-    let wanted = config.isolation.level == IsolationLevel::Sandbox;
-    wanted.then(|| "sandbox: file rules, network and limits are not in this version of ptc".into())
-}
-
-/// The result's `isolation`: what was asked, what was done, what could not be.
-fn isolation_report(config: &Config, confinement: &Confinement) -> String {
-    let level = config.isolation.level;
-    let mut missing = confinement.missing.clone();
-    missing.extend(sandbox_gap(config));
-    let mut report = json::ObjectWriter::default();
-    report
-        .string("requested", level.name())
-        .raw("applied", json::string_array(&confinement.applied))
-        .raw("missing", json::string_array(missing));
-    report.finish()
+fn is_sandboxed(run: &Inner) -> bool {
+    run.plan.config.isolation.level == IsolationLevel::Sandbox
 }
 
 fn path_cstring(path: &Path) -> Result<CString, String> {

@@ -11,6 +11,7 @@
 //! | `outcome.rs`, `hint.rs` | the result in words and as JSON |
 
 mod hint;
+mod isolation;
 mod launch;
 pub(crate) mod outcome;
 mod output;

@@ -1,6 +1,7 @@
 //! How a run ended: the status, the text for the model, and the result as JSON.
 
-use super::hint;
+use super::{hint, isolation};
+use crate::config::Isolation;
 use crate::json::{self, ObjectWriter};
 use crate::rpc::ledger::{CallState, Counts, Record};
 use crate::sys::child::ExitStatus;
@@ -154,6 +155,8 @@ pub(crate) struct Setting {
     pub tools: Vec<String>,
     /// `requested`, `applied`, `missing` as JSON.
     pub isolation: Option<String>,
+    /// The rules that the script ran under, if it was in a sandbox.
+    pub sandbox: Option<Isolation>,
 }
 
 /// What separates the two streams in the output of a script that did not succeed.
@@ -200,7 +203,9 @@ impl Remains {
             Ending::Exited(ExitStatus::Exited(0)) => return None,
             Ending::Exited(ExitStatus::Exited(code)) => last_error(&self.stderr.text)
                 .unwrap_or_else(|| format!("The script ended with exit code {code}.")),
-            Ending::Exited(ExitStatus::Signaled(signal)) => killed_by(*signal),
+            Ending::Exited(ExitStatus::Signaled(signal)) => {
+                killed_by(*signal, self.setting.sandbox.as_ref())
+            }
             Ending::Exited(ExitStatus::Unknown) => last_error(&self.stderr.text).unwrap_or_else(|| {
                 "The script ended, but its exit status is unknown: the host ignores SIGCHLD or reaps every child."
                     .into()
@@ -352,16 +357,20 @@ fn interruption(reason: Option<&str>) -> String {
     )
 }
 
-fn killed_by(signal: i32) -> String {
+fn killed_by(signal: i32, sandbox: Option<&Isolation>) -> String {
     let name = signal_name(signal).map_or_else(
         || format!("signal {signal}"),
         |n| format!("{n} (signal {signal})"),
     );
-    match signal {
-        libc::SIGKILL => {
+    match (signal, isolation::limit_behind(signal, sandbox)) {
+        (libc::SIGKILL, None) => {
             format!("The script was killed by {name}, not by ptc: perhaps out of memory.")
         }
-        _ => format!("The script was ended by {name}."),
+        (libc::SIGKILL, Some(why)) => {
+            format!("The script was killed by {name}, not by ptc: {why}.")
+        }
+        (_, None) => format!("The script was ended by {name}."),
+        (_, Some(why)) => format!("The script was ended by {name}: {why}."),
     }
 }
 

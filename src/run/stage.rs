@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 const SCRIPT: &str = "script.py";
 const SOCKET: &str = "s";
 const REPORT: &str = "report.json";
+const TEMPORARY: &str = "tmp";
 
 /// A report is a few lines; a script that writes more into its place is not believed.
 const REPORT_BYTES: usize = 64 * 1024;
@@ -69,6 +70,15 @@ impl Stage {
 
     pub(super) fn socket(&self) -> PathBuf {
         self.path().join(SOCKET)
+    }
+
+    /// Makes a place for temporary files, for scripts that may not write anywhere else.
+    pub(super) fn make_temporary(&self) -> io::Result<()> {
+        self.dir.mkdir(TEMPORARY)
+    }
+
+    pub(super) fn temporary(&self) -> PathBuf {
+        self.path().join(TEMPORARY)
     }
 
     pub(super) fn listen(&self) -> io::Result<OwnedFd> {

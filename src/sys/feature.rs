@@ -25,8 +25,14 @@ pub(crate) enum Feature {
     CloseRange,
     /// Any Landlock at all.
     Landlock,
+    /// Landlock's renaming between directories (ABI 2).
+    LandlockRefer,
+    /// Landlock's truncation (ABI 3).
+    LandlockTruncate,
     /// Landlock's scoped signals and abstract sockets (ABI 6).
     LandlockScope,
+    /// Filters for system calls.
+    Seccomp,
     /// SIGKILL to a group when a pipe closes; else the child watches the pipe itself.
     LeashSignal,
     /// The resource limit that marks the processes of a run.
@@ -37,14 +43,17 @@ pub(crate) enum Feature {
 
 impl Feature {
     /// Every feature, in the order in which `doctor` lists them.
-    pub(crate) const ALL: [Feature; 10] = [
+    pub(crate) const ALL: [Feature; 13] = [
         Feature::Clone,
         Feature::Pidfd,
         Feature::PidfdInfo,
         Feature::PidfdGroup,
         Feature::CloseRange,
         Feature::Landlock,
+        Feature::LandlockRefer,
+        Feature::LandlockTruncate,
         Feature::LandlockScope,
+        Feature::Seccomp,
         Feature::LeashSignal,
         Feature::Tag,
         Feature::Proc,
@@ -59,7 +68,10 @@ impl Feature {
             Feature::PidfdGroup => "pidfd_group",
             Feature::CloseRange => "close_range",
             Feature::Landlock => "landlock",
+            Feature::LandlockRefer => "landlock_refer",
+            Feature::LandlockTruncate => "landlock_truncate",
             Feature::LandlockScope => "landlock_scope",
+            Feature::Seccomp => "seccomp",
             Feature::LeashSignal => "leash_signal",
             Feature::Tag => "tag",
             Feature::Proc => "proc",

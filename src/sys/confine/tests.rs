@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Read as _;
 
 /// What a shell prints under `confine`, and what confined it.
-fn inside(confine: Confine, script: &str) -> (String, Confinement) {
+pub(super) fn inside(confine: Confine, script: &str) -> (String, Confinement) {
     let (read, write) = fd::pipe().unwrap();
     let stderr = fd::dup_high(std::os::fd::AsRawFd::as_raw_fd(&write)).unwrap();
     let mut command = Command::new(c"/bin/sh".into(), c"/tmp".into(), write, stderr);
@@ -27,7 +27,7 @@ fn inside(confine: Confine, script: &str) -> (String, Confinement) {
 }
 
 /// A shell command that says whether `attempt` worked.
-fn verdict(attempt: &str) -> String {
+pub(super) fn verdict(attempt: &str) -> String {
     format!("if {attempt} >/dev/null 2>&1; then echo works; else echo denied; fi")
 }
 

@@ -76,6 +76,12 @@ impl Limit {
         }
     }
 
+    /// As strict as the calling process's own limit, where that is the stricter one: nobody may go beyond it.
+    pub(crate) fn at_most(resource: c_int, soft: u64, hard: u64) -> Limit {
+        let (_, most) = current_limit(resource).unwrap_or((u64::MAX, u64::MAX));
+        Limit::new(resource, soft.min(most), hard.min(most))
+    }
+
     /// A limit without which the program is started all the same.
     fn wanted(resource: c_int, soft: u64, hard: u64) -> Limit {
         Limit {

@@ -30,9 +30,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-pub(crate) use command::Command;
-#[cfg(test)]
-pub(crate) use command::Limit;
+pub(crate) use command::{Command, Limit};
 pub(crate) use error::{SpawnError, Step};
 #[cfg(test)]
 pub(crate) use launch::{Fault, FaultKind};
