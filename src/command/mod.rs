@@ -7,6 +7,7 @@ mod args;
 mod check;
 mod definition;
 mod live;
+mod mcp;
 mod run;
 mod setup;
 mod tools;
@@ -29,7 +30,12 @@ struct Command {
 }
 
 /// All of them, in the order of `ptc --help`.
-const COMMANDS: &[Command] = &[run::COMMAND, check::COMMAND, definition::COMMAND];
+const COMMANDS: &[Command] = &[
+    run::COMMAND,
+    check::COMMAND,
+    definition::COMMAND,
+    mcp::COMMAND,
+];
 
 const TITLE: &str =
     "ptc: runs a model's Python script, serves its tool calls, prints what the script printed\n";
