@@ -8,6 +8,7 @@ mod check;
 mod definition;
 mod doctor;
 mod live;
+mod mcp;
 mod run;
 mod setup;
 mod tools;
@@ -35,6 +36,7 @@ const COMMANDS: &[Command] = &[
     check::COMMAND,
     definition::COMMAND,
     doctor::COMMAND,
+    mcp::COMMAND,
 ];
 
 const TITLE: &str =
