@@ -81,7 +81,7 @@ mod linux {
                 level: landlock.as_ref().ok().copied(),
                 ..ability("landlock", landlock.map(drop))
             },
-            ability("seccomp", seccomp()),
+            ability("seccomp", unless(Feature::Seccomp, seccomp)),
         ]
     }
 
