@@ -12,6 +12,7 @@ fn examined(args: &[&str], environment: &[(&str, &str)]) -> Value {
     let output = ptc(&[&["doctor", "--json"], args].concat())
         .env_remove("VIRTUAL_ENV")
         .env_remove("CONDA_PREFIX")
+        .env_remove("XDG_RUNTIME_DIR")
         .envs(environment.iter().copied())
         .output()
         .unwrap();
@@ -130,7 +131,9 @@ fn an_active_environment_is_taken_or_not_with_the_reason() {
     assert_eq!(finding(&report, "project")["value"]["origin"], "PATH");
 
     std::fs::create_dir(folder.path("bin")).unwrap();
-    std::os::unix::fs::symlink("/bin/false", folder.path("bin/python")).unwrap();
+    let broken = folder.write("bin/python", "#!/bin/sh\nexit 1\n");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(broken, executable).unwrap();
     let report = examined(&[], &[("VIRTUAL_ENV", home)]);
     let [passed_over] = findings(&report, "passed over")[..] else {
         panic!("{report:#}");
