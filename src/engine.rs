@@ -138,6 +138,15 @@ impl Engine {
         self.own()?.start(code, options, context, false)
     }
 
+    /// Looks at `code` as it is looked at before it runs, with the interpreter that would run it, and runs nothing of it.
+    /// The outcome is a success or says why the script would not run.
+    pub(crate) fn check(&self, code: &[u8], options: &str) -> Result<Arc<Outcome>> {
+        let inner = self.own()?;
+        let mut plan = Plan::new(&inner.config, &inner.rules, code, options, 0)?;
+        plan.only_check = true;
+        inner.launch(plan, false)?.wait_to_the_end()
+    }
+
     /// The definition of the `execute_code` tool to show the model: `anthropic`, `openai`, `mcp` or `text`.
     ///
     /// # Errors
@@ -258,6 +267,10 @@ impl Inner {
         can_pull: bool,
     ) -> Result<Run> {
         let plan = Plan::new(&self.config, &self.rules, code, options, context)?;
+        self.launch(plan, can_pull)
+    }
+
+    fn launch(self: &Arc<Self>, plan: Plan, can_pull: bool) -> Result<Run> {
         let run = RunInner::new(plan, self.wiring(can_pull)?)?;
         {
             let mut state = self.state();

@@ -52,6 +52,12 @@ pub(crate) fn members(text: &str) -> Option<Vec<(String, &str)>> {
     Some(members)
 }
 
+/// The elements of the JSON array `text`, each as its own text; `None` when it is no array. `text` must be valid JSON.
+pub(crate) fn elements(text: &str) -> Option<Vec<&str>> {
+    let inner = text.trim().strip_prefix('[')?.strip_suffix(']')?;
+    Some(split_top_level(inner))
+}
+
 /// The string that the JSON string literal `text` stands for; a lone surrogate becomes U+FFFD.
 pub(crate) fn decode_string(text: &str) -> Option<String> {
     serde_json::from_str(text)
@@ -109,7 +115,8 @@ fn build(text: &str, depth: usize) -> Result<Value, String> {
         Some(b'f') => Value::Bool(false),
         Some(b'"') => Value::String(decode_string(text).ok_or("a string that is no Unicode")?),
         Some(b'[') => Value::Array(
-            split_top_level(&text[1..text.len() - 1])
+            elements(text)
+                .ok_or("an array without an end")?
                 .into_iter()
                 .map(|item| build(item, depth + 1))
                 .collect::<Result<_, _>>()?,

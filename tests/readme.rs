@@ -51,6 +51,36 @@ fn the_first_command_does_what_it_says() {
 }
 
 #[test]
+fn every_line_about_the_command_works() {
+    let section = README.split("\n## The command\n").nth(1).unwrap();
+    let block = section.split("```").nth(1).unwrap();
+    let lines = block.strip_prefix("sh\n").unwrap().lines();
+    let folder = std::env::temp_dir().join(format!("readme-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let script = "from hermes_tools import lookup\nprint(lookup(word='x'))\n";
+    std::fs::write(folder.join("script.py"), script).unwrap();
+    std::fs::write(folder.join("lookup.sh"), "#!/bin/sh\ncat\n").unwrap();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_ptc"));
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", program.parent().unwrap().display());
+    let run = |line: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).current_dir(&folder);
+        shell.env("PATH", &path).output().unwrap()
+    };
+    run("chmod +x lookup.sh");
+    let outputs: Vec<_> = lines.map(|line| (line, run(line))).collect();
+    let trace = std::fs::read_to_string(folder.join("trace.json"));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(outputs.len() >= 7);
+    for (line, output) in outputs {
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{line}: {said}");
+    }
+    assert!(trace.unwrap().contains("\"lookup\""));
+}
+
+#[test]
 fn every_key_of_the_contract_is_in_a_table() {
     let keys = [
         "mode",

@@ -4,33 +4,47 @@
 //! the way in which the command was called.
 
 mod args;
+mod check;
+mod definition;
+mod doctor;
+mod live;
+mod mcp;
 mod run;
+mod setup;
 mod tools;
+mod trace;
 
+use crate::suggest::did_you_mean;
 use crate::{Code, Error};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-const HELP: &str = "\
-ptc: runs a model's Python script, serves its tool calls, prints what the script printed
+/// One thing that the program does: `ptc NAME`.
+struct Command {
+    name: &'static str,
+    /// How it is called, and what for: a line each in `ptc --help`.
+    usage: &'static str,
+    purpose: &'static str,
+    help: &'static str,
+    run: fn(Vec<String>) -> Result<u8, Refusal>,
+}
 
-usage: ptc run SCRIPT.py [OPTIONS]     (SCRIPT.py may be - for standard input)
-       ptc --help | --version
+/// All of them, in the order of `ptc --help`.
+const COMMANDS: &[Command] = &[
+    run::COMMAND,
+    check::COMMAND,
+    definition::COMMAND,
+    doctor::COMMAND,
+    mcp::COMMAND,
+];
 
-options of `ptc run`:
-  --tool NAME=COMMAND      serve the tool NAME with a shell command: it gets the arguments as JSON on standard input
-                           and prints the result as JSON (anything else is text); a non-zero exit is a failed call.
-                           Repeatable.
-  --config FILE.json       configuration: timeouts, limits, tool specifications (see the README)
-  --mode project|strict    in the working directory with the active virtual environment, or in a directory of its own
-  --cwd DIRECTORY          working directory of the script
-  --python PATH            interpreter to use instead of the first python3 on PATH
-  --timeout SECONDS        wall time, default 300
-  --max-tool-calls N       default 50
-  --json                   print the whole result as one line of JSON instead of the output
+const TITLE: &str =
+    "ptc: runs a model's Python script, serves its tool calls, prints what the script printed\n";
 
-exit status: 0 success, 1 error, 124 timeout, 130 interrupted (Ctrl-C cancels; twice: at once), 2 bad usage
+const CLOSING: &str = "
+`ptc COMMAND --help` has the options of each. Results go to standard output, everything else to standard error.
+exit status: 0 success, 1 error, 2 bad usage; `ptc run` also 124 timeout, 130 interrupted
 ";
 
 /// Exit statuses of the command.
@@ -65,34 +79,66 @@ impl From<Error> for Refusal {
 /// Runs the command with this process's arguments.
 #[doc(hidden)]
 pub fn main() -> ExitCode {
-    let arguments = std::env::args_os().skip(1).collect();
-    match dispatch(arguments) {
-        Ok(status) => status.into(),
-        Err(Failure(message)) => {
+    let mut arguments = match args::texts(std::env::args_os().skip(1).collect::<Vec<OsString>>()) {
+        Ok(arguments) => arguments.into_iter(),
+        Err(refusal) => return refuse(refusal, "ptc").into(),
+    };
+    let wanted = arguments.next();
+    let ended = dispatch(wanted.as_deref(), arguments.collect());
+    let of_command = wanted.as_deref().and_then(find);
+    let called = of_command.map_or("ptc".into(), |c| format!("ptc {}", c.name));
+    ended
+        .unwrap_or_else(|refusal| refuse(refusal, &called))
+        .into()
+}
+
+fn refuse(refusal: Refusal, called: &str) -> u8 {
+    match refusal {
+        Failure(message) => {
             say(&message);
-            status::ERROR.into()
+            status::ERROR
         }
-        Err(Usage(message)) => {
-            say(&format!("{message}\n`ptc --help` says how it is used."));
-            status::USAGE.into()
+        Usage(message) => {
+            say(&format!(
+                "{message}\n`{called} --help` says how it is used."
+            ));
+            status::USAGE
         }
     }
 }
 
-fn dispatch(arguments: Vec<OsString>) -> Result<u8, Refusal> {
-    let mut arguments = args::texts(arguments)?.into_iter();
-    let wanted = arguments.next();
-    let rest = arguments.collect();
-    match wanted.as_deref() {
+fn dispatch(wanted: Option<&str>, rest: Vec<String>) -> Result<u8, Refusal> {
+    match wanted {
         None => Err(Usage("say what to do: `ptc run SCRIPT.py`".into())),
-        Some("--help" | "-h" | "help") => print(HELP),
+        Some("help") => match rest.first() {
+            Some(name) => print(find(name).ok_or_else(|| unknown(name))?.help),
+            None => print(&overview()),
+        },
+        Some("--help" | "-h") => print(&overview()),
         Some("--version" | "-V") => print(concat!("ptc ", env!("CARGO_PKG_VERSION"), "\n")),
-        Some("run") => run::run(rest),
-        Some(other) => {
-            let hint = crate::suggest::did_you_mean(other, ["run", "--help", "--version"]);
-            Err(Usage(format!("there is no command {other:?}{hint}")))
-        }
+        Some(name) => (find(name).ok_or_else(|| unknown(name))?.run)(rest),
     }
+}
+
+fn find(name: &str) -> Option<&'static Command> {
+    COMMANDS.iter().find(|command| command.name == name)
+}
+
+fn unknown(name: &str) -> Refusal {
+    let others = ["help", "--help", "--version"];
+    let known = COMMANDS.iter().map(|command| command.name).chain(others);
+    let hint = did_you_mean(name, known);
+    Usage(format!("there is no command {name:?}{hint}"))
+}
+
+fn overview() -> String {
+    let mut text = format!("{TITLE}\n");
+    let mut before = "usage: ";
+    for command in COMMANDS {
+        text += &format!("{before}{:<34} {}\n", command.usage, command.purpose);
+        before = "       ";
+    }
+    text + "       ptc --help | --version\n" + CLOSING
 }
 
 /// Prints a result.
@@ -104,6 +150,7 @@ fn print(text: &str) -> Result<u8, Refusal> {
 }
 
 fn write_now(stream: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    live::erase();
     stream.write_all(bytes)?;
     stream.flush()
 }
@@ -118,6 +165,7 @@ fn unwritten(error: &io::Error) -> u8 {
 
 /// Says on standard error what is no result.
 fn say(message: &str) {
+    live::erase();
     // There is nowhere else to say that standard error is gone.
     let _ = writeln!(io::stderr(), "ptc: {message}");
 }

@@ -1,143 +1,112 @@
 //! `ptc run`: one script, its output as it comes, its tools from the command line.
 
-use super::args::{self, Given, Known};
+use super::live::{self, Live};
+use super::setup::{self, option};
 use super::tools::{CommandTools, Serving};
+use super::trace::{CallEnd, Trace};
 use super::Refusal::{self, Failure, Usage};
-use super::{print, say, status, unwritten, write_now, HELP};
-use crate::json::{self, ObjectWriter, Value};
+use super::{args, print, say, status, unwritten, write_now, Command};
+use crate::json::{self, Value};
 use crate::sys::interrupt::on_interrupt;
-use crate::{Engine, EventKind, Host, Outcome, Run, Status};
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use crate::{Engine, Event, EventKind, Host, Outcome, Run, Status};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-const OPTIONS: [Known; 10] = [
-    option("--tool", Some("NAME=COMMAND")),
-    option("--config", Some("FILE.json")),
-    option("--mode", Some("project|strict")),
-    option("--cwd", Some("DIRECTORY")),
-    option("--python", Some("PATH")),
-    option("--timeout", Some("SECONDS")),
-    option("--max-tool-calls", Some("N")),
-    option("--json", None),
-    option("--help", None),
-    option("-h", None),
-];
+pub(super) const COMMAND: Command = Command {
+    name: "run",
+    usage: "ptc run SCRIPT.py [OPTIONS]",
+    purpose: "run a script, which calls the tools that are given",
+    help: HELP,
+    run,
+};
 
-const fn option(name: &'static str, value: Option<&'static str>) -> Known {
-    Known { name, value }
-}
+const HELP: &str = concat!(
+    "\
+ptc run: runs a Python script, serves its tool calls, prints what it prints
+
+usage: ptc run SCRIPT.py [OPTIONS]     (SCRIPT.py may be - for standard input)
+
+",
+    setup::options_help!(),
+    "  --isolation none|guard|sandbox
+                           how far the script is kept from the rest of the machine, default guard
+  --timeout SECONDS        wall time, default 300
+  --max-tool-calls N       default 50
+  --trace FILE             write the run's timeline as Chrome trace events, to be opened in https://ui.perfetto.dev
+  --json                   print the whole result as one line of JSON instead of the output
+
+With a terminal on standard error a line tells how the run is getting on; TERM=dumb has none, NO_COLOR takes its colour.
+
+exit status: 0 success, 1 error, 124 timeout, 130 interrupted (Ctrl-C cancels; twice: at once), 2 bad usage
+"
+);
 
 /// Runs the script that `arguments` name; returns the exit status.
-pub(super) fn run(arguments: Vec<String>) -> Result<u8, Refusal> {
-    let given = args::parse(arguments, &OPTIONS)?;
-    if given.has("--help") || given.has("-h") {
+fn run(arguments: Vec<String>) -> Result<u8, Refusal> {
+    let own = [
+        option("--isolation", Some("none|guard|sandbox")),
+        option("--timeout", Some("SECONDS")),
+        option("--max-tool-calls", Some("N")),
+        option("--trace", Some("FILE")),
+    ];
+    let given = args::parse(arguments, &[&setup::OPTIONS[..], &own].concat())?;
+    if setup::wants_help(&given) {
         return print(HELP);
     }
-    let tools = Arc::new(CommandTools::parse(given.all("--tool"), cwd(&given)?)?);
-    let options = options(&given)?;
-    let config = configuration(&given, &tools)?;
-    let code = script(&given.operands)?;
+    let (tools, config) = setup::engine_parts(&given)?;
+    let options = setup::options(&given)?;
+    let code = setup::script(&given, "run")?;
     let interrupts = Interrupts::install()?;
-    let engine = Engine::new(&config, Host::new().patient())?;
+    let engine = Engine::new(&config.to_string(), Host::new().patient())?;
+    let trace = given.one("--trace").map(|path| {
+        let script = setup::script_path(&given, "run")?;
+        Trace::create(path, script).map_err(|e| Usage(format!("cannot write {path}: {e}")))
+    });
+    let mut watch = Watch {
+        live: Live::new(),
+        trace: trace.transpose()?,
+    };
     let run = engine.start(code, &options)?;
     interrupts.attach(&run);
     let show = !given.has("--json");
-    let unwritten_output = follow(&run, &tools, show)?;
+    let unwritten_output = follow(&run, &tools, show, &mut watch)?;
     let outcome = run
         .wait(None)?
         .ok_or_else(|| Failure("the run has no end".into()))?;
-    Ok(match (unwritten_output, show) {
+    let untraced = watch.finish(&outcome);
+    let status = match (unwritten_output, show) {
         (Some(e), _) => unwritten(&e),
         (None, true) => conclude(&outcome),
         (None, false) => print_json(&outcome),
-    })
-}
-
-/// Where the tools run, and the script unless its mode or the configuration say otherwise.
-fn cwd(given: &Given) -> Result<PathBuf, Refusal> {
-    match given.one("--cwd") {
-        // Elsewhere, which is where the engine would fall back to, is not what the caller wants.
-        Some(dir) if !Path::new(dir).is_dir() => Err(Usage(format!(
-            "--cwd expects a directory, and {dir:?} is none"
-        ))),
-        Some(dir) => Ok(dir.into()),
-        None => Ok(std::env::current_dir().unwrap_or_else(|_| "/".into())),
-    }
-}
-
-/// The text of the one script.
-fn script(operands: &[String]) -> Result<Vec<u8>, Refusal> {
-    let path = match operands {
-        [path] => path,
-        [] => {
-            return Err(Usage(
-                "say which script to run: `ptc run SCRIPT.py`, or - for standard input".into(),
-            ))
-        }
-        [_, further, ..] => {
-            let message = format!(
-                "only one script can be run, and scripts take no arguments; what is {further:?}?"
-            );
-            return Err(Usage(message));
-        }
     };
-    let mut code = Vec::new();
-    let read = match path.as_str() {
-        "-" => io::stdin().read_to_end(&mut code).map(drop),
-        path => std::fs::read(path).map(|bytes| code = bytes),
-    };
-    read.map_err(|e| Usage(format!("cannot read {path}: {e}")))?;
-    Ok(code)
-}
-
-/// The configuration file with the command's own tools and interpreter in it.
-fn configuration(given: &Given, tools: &CommandTools) -> Result<String, Refusal> {
-    let mut config = match given.one("--config") {
-        None => Value::Object(Vec::new()),
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|e| Usage(format!("cannot read {path}: {e}")))?;
-            let text = text.trim_start_matches('\u{feff}');
-            json::parse(text).map_err(|e| Usage(format!("{path} is not valid JSON: {e}")))?
-        }
-    };
-    tools.add_to(&mut config)?;
-    if let (Value::Object(members), Some(python)) = (&mut config, given.one("--python")) {
-        members.retain(|(key, _)| key != "python");
-        members.push(("python".into(), Value::String(python.into())));
+    if let Err(e) = untraced {
+        say(&format!("cannot write the trace: {e}"));
+        return Ok(status.max(status::ERROR));
     }
-    Ok(config.to_string())
-}
-
-fn options(given: &Given) -> Result<String, Refusal> {
-    let mut options = ObjectWriter::default();
-    for (option, key) in [("--mode", "mode"), ("--cwd", "cwd")] {
-        if let Some(value) = given.one(option) {
-            options.string(key, value);
-        }
-    }
-    for (option, key) in [
-        ("--timeout", "timeout"),
-        ("--max-tool-calls", "max_tool_calls"),
-    ] {
-        if let Some(value) = given.one(option) {
-            let is_number = matches!(json::parse(value), Ok(Value::Number(_)));
-            if !is_number {
-                return Err(Usage(format!("{option} expects a number, got {value:?}")));
-            }
-            options.raw(key, value);
-        }
-    }
-    Ok(options.finish())
+    Ok(status)
 }
 
 /// Serves calls and passes output on until the run has ended; returns why output could not be passed on.
-fn follow(run: &Run, tools: &Arc<CommandTools>, show: bool) -> Result<Option<io::Error>, Refusal> {
+fn follow(
+    run: &Run,
+    tools: &Arc<CommandTools>,
+    show: bool,
+    watch: &mut Watch,
+) -> Result<Option<io::Error>, Refusal> {
     let mut serving = Serving::new(tools);
     let mut problem = None;
-    while let Some(event) = run.next_event(None)? {
+    loop {
+        let tick = watch.live.tick();
+        let Some(event) = run.next_event(tick)? else {
+            if tick.is_none() {
+                break;
+            }
+            watch.live.refresh();
+            continue;
+        };
+        // Before its answer can be under way.
+        watch.see(&event);
         let written = match event.kind() {
             EventKind::Stdout if show => write_now(&mut io::stdout().lock(), event.data()),
             EventKind::Stderr if show => write_now(&mut io::stderr().lock(), event.data()),
@@ -150,11 +119,75 @@ fn follow(run: &Run, tools: &Arc<CommandTools>, show: bool) -> Result<Option<io:
         match event.kind() {
             EventKind::Call => event.call().into_iter().for_each(|c| serving.serve(c)),
             EventKind::CallEnd => serving.stop_unwanted(),
+            EventKind::Stdout | EventKind::Stderr if show => {
+                watch
+                    .live
+                    .wrote(event.kind() == EventKind::Stdout, event.data());
+            }
             EventKind::End => break,
             _ => {}
         }
+        watch.live.refresh();
     }
     Ok(problem)
+}
+
+/// Those who look on while the script runs.
+struct Watch {
+    live: Live,
+    trace: Option<Trace>,
+}
+
+impl Watch {
+    fn see(&mut self, event: &Event) {
+        match event.kind() {
+            EventKind::Call | EventKind::CallEnd => self.see_call(event),
+            _ => {}
+        }
+        let Some(trace) = &mut self.trace else {
+            return;
+        };
+        match event.kind() {
+            EventKind::Started => trace.started(&String::from_utf8_lossy(event.data())),
+            EventKind::Stdout => trace.output("stdout", event.data()),
+            EventKind::Stderr => trace.output("stderr", event.data()),
+            _ => {}
+        }
+    }
+
+    fn see_call(&mut self, event: &Event) {
+        let entry = String::from_utf8_lossy(event.data());
+        let Ok(about) = json::parse(&entry) else {
+            return;
+        };
+        let text = |key: &str| about.get(key).and_then(Value::as_str).unwrap_or_default();
+        let number = |key: &str| match about.get(key) {
+            Some(Value::Number(digits)) => digits.as_str(),
+            _ => "0",
+        };
+        let id = number("id").parse().unwrap_or_default();
+        if event.kind() == EventKind::Call {
+            self.live.call_began(id, text("tool"));
+            self.trace.iter_mut().for_each(|t| t.call_began(id));
+            return;
+        }
+        let state = text("state");
+        self.live
+            .call_ended(id, matches!(state, "answered" | "failed"));
+        if let Some(trace) = &mut self.trace {
+            trace.call_ended(&CallEnd {
+                id,
+                tool: text("tool"),
+                state,
+                seconds: number("duration_seconds").parse().unwrap_or_default(),
+                entry: &entry,
+            });
+        }
+    }
+
+    fn finish(self, outcome: &Outcome) -> io::Result<()> {
+        self.trace.map_or(Ok(()), |trace| trace.finish(outcome))
+    }
 }
 
 /// Says what the script's own output does not, and translates the status.
@@ -209,6 +242,7 @@ impl Interrupts {
 
     fn interrupt(&self) {
         if self.came.swap(true, Ordering::SeqCst) {
+            live::erase();
             std::process::exit(status::INTERRUPTED.into());
         }
         if let Some(run) = &*self.run.lock().unwrap_or_else(PoisonError::into_inner) {

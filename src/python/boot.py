@@ -31,6 +31,8 @@ def _start():
         if stream is not None:
             stream.reconfigure(encoding="utf-8", errors="surrogatepass", line_buffering=True)
     _flush_on_sigterm()
+    if "n" in flags:
+        _only_check(module)
     _OURS.append(os.path.join(_HERE, module + ".py"))
     sys.excepthook = _excepthook
     # The interpreter puts the script's directory, which is this one, in front of sys.path by itself.
@@ -172,6 +174,10 @@ def _did_not_start(value):
         if code is not None:
             _run_with_loop(code)
             return
+    _refuse(value)
+
+
+def _refuse(value):
     line, offset = getattr(value, "lineno", None), getattr(value, "offset", None)
     message = getattr(value, "msg", None) or str(value)
     _report(type(value).__name__, message, line, offset, getattr(value, "text", None))
@@ -253,6 +259,23 @@ def _check(module):
     sys.stderr.write('  File "%s", line %d\n    %s\n%s: %s\n' % (_SCRIPT, line, text.strip(), kind, message))
     sys.stderr.flush()
     os._exit(1)
+
+
+def _only_check(module):
+    """Looks at the script as it is looked at before it runs, and ends the leader here in any case."""
+    status = 0
+    try:
+        with open(_SCRIPT, "rb") as script:
+            compile(script.read(), _SCRIPT, "exec", 0, True)
+    except Exception as error:
+        code, problem = _allowing_await(error) if isinstance(error, SyntaxError) else (None, error)
+        if code is None:
+            _refuse(problem)
+            status = 1
+    if not status:
+        _check(module)
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _report(kind, message, line, offset, text):

@@ -25,7 +25,8 @@ def _check(script):
     node, kind, message = found
     lines = source.decode("utf-8", "replace").splitlines()
     text = lines[node.lineno - 1] if node.lineno <= len(lines) else ""
-    return kind, message, node.lineno, node.col_offset + 1, text
+    before = text.encode("utf-8", "surrogatepass")[: node.col_offset]
+    return kind, message, node.lineno, len(before.decode("utf-8", "replace")) + 1, text
 
 
 def _kind(node):

@@ -51,6 +51,8 @@ pub(crate) struct Boot<'a> {
     pub(crate) watch_leash: bool,
     /// The script's text is searched for calls of tools that there are not: see [`worth_checking`].
     pub(crate) check: bool,
+    /// The interpreter ends after that search, which is made in any case: nothing of the script runs.
+    pub(crate) only_check: bool,
 }
 
 /// The value of `PTC_BOOT`: `<flags>:<module>:<import directory>`, where the directory comes last since its name may
@@ -59,6 +61,7 @@ pub(crate) fn boot_value(boot: Boot) -> OsString {
     let mut value = Vec::new();
     value.extend(boot.watch_leash.then_some(b'l'));
     value.extend(boot.check.then_some(b'c'));
+    value.extend(boot.only_check.then_some(b'n'));
     value.push(b':');
     value.extend_from_slice(boot.module.as_bytes());
     value.push(b':');

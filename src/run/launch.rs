@@ -343,6 +343,7 @@ impl Launcher {
             import_dir: (run.plan.options.mode == Mode::Project).then_some(cwd),
             watch_leash: leash.descriptor_in_child().is_some(),
             check: self.worth_checking(run),
+            only_check: run.plan.only_check,
         };
         let mut own: Vec<(&str, OsString)> = vec![
             ("PTC_BOOT", python::boot_value(boot)),

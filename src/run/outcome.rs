@@ -46,6 +46,7 @@ pub struct Outcome {
     is_exit: bool,
     json: String,
     end_event: String,
+    report: Option<String>,
 }
 
 impl Outcome {
@@ -73,6 +74,12 @@ impl Outcome {
     /// The data of the event that tells of the end: what the result says, without the output.
     pub(crate) fn end_event(&self) -> &str {
         &self.end_event
+    }
+
+    /// What is wrong with a script that never ran because of its text: a JSON object with `type`, `message`, `line`,
+    /// `offset` and `text`, as far as they are known.
+    pub(crate) fn report(&self) -> Option<&str> {
+        self.report.as_deref()
     }
 
     /// Whether the script ended by itself, with an exit code.
@@ -109,6 +116,8 @@ pub(crate) struct Remains {
     pub exit: Option<ExitStatus>,
     /// False: not a line of the script was executed.
     pub started: bool,
+    /// What the interpreter said of a script that it did not run.
+    pub report: Option<String>,
     pub duration: Duration,
     pub stdout: Stream,
     pub stderr: Stream,
@@ -168,6 +177,7 @@ impl Remains {
             error,
             hint,
             json,
+            report: self.report,
         }
     }
 
@@ -438,6 +448,7 @@ mod tests {
         };
         Remains {
             started: !matches!(ending, Ending::Failed { .. }),
+            report: None,
             exit: match ending {
                 Ending::Exited(status) => Some(status),
                 Ending::Failed { .. } => None,

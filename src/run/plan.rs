@@ -16,6 +16,8 @@ pub(crate) struct Plan {
     pub tools: Arc<BTreeMap<String, ToolRule>>,
     /// Handed to the host with each call.
     pub context: usize,
+    /// The script is looked at and not run.
+    pub only_check: bool,
 }
 
 impl Plan {
@@ -51,6 +53,7 @@ impl Plan {
             code: script(code)?,
             tools,
             context,
+            only_check: false,
         })
     }
 }

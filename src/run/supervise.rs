@@ -113,6 +113,7 @@ fn not_started(run: &Inner, failure: Failure) -> Remains {
         ending,
         exit: None,
         started: false,
+        report: None,
         duration: run.began.elapsed(),
         stdout: StreamText::default(),
         stderr: StreamText::default(),
@@ -289,9 +290,7 @@ impl<'a> Supervisor<'a> {
         let status = child.reap();
         let (stdout, stdout_path) = self.stdout.finish(self.run, &redactor, &mut notes);
         let (stderr, _) = self.stderr.finish(self.run, &redactor, &mut notes);
-        let never_ran = stage
-            .report()
-            .is_some_and(|report| says_not_started(&report));
+        let report = stage.report().filter(|report| says_not_started(report));
         if let Err(e) = stage.remove() {
             notes.push(format!(
                 "The staging directory was not removed completely: {e}."
@@ -306,7 +305,8 @@ impl<'a> Supervisor<'a> {
         Remains {
             exit: Some(status),
             ending: ending(self.run.stop_cause(), status, limit),
-            started: !never_ran,
+            started: report.is_none(),
+            report,
             duration: self.run.began.elapsed(),
             stdout,
             stderr,
