@@ -358,11 +358,11 @@ fn progress_is_told_to_those_who_ask() {
         let (told, answer) = follow(&mut client, TALKATIVE, token.clone());
         assert_eq!(answer["result"]["isError"], false, "{answer}");
         let messages: Vec<&str> = told.iter().filter_map(|t| t["message"].as_str()).collect();
-        assert_eq!(
-            messages,
-            ["first", "shout {\"a\":1}", "shout {\"a\":2}"],
-            "{told:?}"
-        );
+        // Output and calls come by different ways, so which of them is told first is open.
+        let (printed, called): (Vec<&str>, Vec<&str>) =
+            messages.iter().partition(|message| **message == "first");
+        assert_eq!(printed.len(), 1, "{told:?}");
+        assert_eq!(called, ["shout {\"a\":1}", "shout {\"a\":2}"], "{told:?}");
         assert!(told.iter().all(|t| t["progressToken"] == token), "{told:?}");
         let numbers: Vec<f64> = told.iter().filter_map(|t| t["progress"].as_f64()).collect();
         assert_eq!(numbers.len(), told.len());
@@ -576,13 +576,13 @@ fn scripts_end_with_the_session_however_it_ends() {
         client.call(&other.script(&format!("{leaver}{FOR_EVER}")));
         one.wait_for_begin();
         other.wait_for_begin();
-        let ended = match how {
-            "end of input" => client.end(),
-            signal => client.end_by(signal),
+        // A client that listens hears of its requests; one that has closed its side would break over them.
+        let (ended, answers) = match how {
+            "end of input" => (client.end(), 0),
+            signal => (client.end_by(signal), 2),
         };
         ended.assert_well();
-        // Each request is answered all the same, for a client that still listens.
-        assert_eq!(ended.rest.len(), 2, "{how}: {:?}", ended.rest);
+        assert_eq!(ended.rest.len(), answers, "{how}: {:?}", ended.rest);
         for answer in &ended.rest {
             let status = &answer["result"]["structuredContent"]["status"];
             assert_eq!(status, "interrupted", "{how}: {answer}");
