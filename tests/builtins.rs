@@ -2,6 +2,8 @@
 
 #[path = "builtins/files.rs"]
 mod files;
+#[path = "builtins/patch.rs"]
+mod patch;
 #[path = "builtins/search.rs"]
 mod search;
 mod support;

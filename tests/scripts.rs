@@ -16,15 +16,33 @@ const RESEARCH: &str = include_str!("scripts/3_research.py");
 const BULK_REFACTOR: &str = include_str!("scripts/4_bulk_refactor.py");
 const BUILD_AND_TEST: &str = include_str!("scripts/5_build_and_test.py");
 
-/// Every way in which a host can be asked: a lent thread or the engine's threads, and both modes.
-const WAYS: [(usize, &str); 3] = [(0, "project"), (0, "strict"), (4, "project")];
+/// Who serves files and commands. The web is the host's in any case.
+#[derive(Clone, Copy)]
+enum Server {
+    /// The host, on so many threads of the engine; none: on its own.
+    Host(usize),
+    /// The engine's built-in tools.
+    Engine,
+}
 
-fn host_of(dir: &TempDir, web: Vec<Page>, threads: usize) -> Engine {
-    let config = format!(
-        r#"{{"tools":{},"terminal":{{"cwd":{}}}}}"#,
-        Tools::NAMES,
-        quoted(dir.path())
-    );
+/// Every way in which a tool can be asked, and both modes.
+const WAYS: [(Server, &str); 5] = [
+    (Server::Host(0), "project"),
+    (Server::Host(0), "strict"),
+    (Server::Host(4), "project"),
+    (Server::Engine, "project"),
+    (Server::Engine, "strict"),
+];
+
+fn host_of(dir: &TempDir, web: Vec<Page>, server: Server) -> Engine {
+    let (tools, threads) = match server {
+        Server::Host(threads) => (format!(r#""tools":{}"#, Tools::NAMES), threads),
+        Server::Engine => {
+            let tools = r#""tools":["web_search","web_extract"],"builtin_tools":"all""#;
+            (tools.to_string(), 0)
+        }
+    };
+    let config = format!(r#"{{{tools},"terminal":{{"cwd":{}}}}}"#, quoted(dir.path()));
     let tools = Arc::new(Tools {
         root: dir.path().to_path_buf(),
         web,
@@ -82,9 +100,9 @@ fn articles() -> Vec<Page> {
 #[test]
 fn search_and_summarise() {
     let dir = TempDir::new();
-    for (threads, mode) in WAYS {
+    for (server, mode) in WAYS {
         let ran = in_mode(
-            &host_of(&dir, articles(), threads),
+            &host_of(&dir, articles(), server),
             mode,
             SEARCH_AND_SUMMARISE,
         );
@@ -130,8 +148,8 @@ fn config_scan() {
     dir.write("other.yaml", "cache: redis\n");
     dir.write("notes.txt", "database\n");
     dir.write("app.yml", "database: no\n");
-    for (threads, mode) in WAYS {
-        let ran = in_mode(&host_of(&dir, Vec::new(), threads), mode, CONFIG_SCAN);
+    for (server, mode) in WAYS {
+        let ran = in_mode(&host_of(&dir, Vec::new(), server), mode, CONFIG_SCAN);
         // One entry for each line that matches, as the script has it.
         let expected = report(&[
             ("app.yaml", 2),
@@ -157,7 +175,11 @@ fn config_scan_with_any_number_of_matches() {
         for n in 0..count {
             dir.write(&format!("{n:02}.yaml"), "database: x\n");
         }
-        let ran = in_mode(&host_of(&dir, Vec::new(), 0), "project", CONFIG_SCAN);
+        let ran = in_mode(
+            &host_of(&dir, Vec::new(), Server::Host(0)),
+            "project",
+            CONFIG_SCAN,
+        );
         let names: Vec<String> = (0..count.min(20)).map(|n| format!("{n:02}.yaml")).collect();
         let rows: Vec<(&str, u32)> = names.iter().map(|name| (name.as_str(), 1)).collect();
         assert_eq!(ran.printed_json(), report(&rows));
@@ -230,8 +252,8 @@ fn research() {
         page("landlock", "Landlock", "lock", "Landlock restricts ambient rights."),
         page("unix socket rpc", "RPC", "rpc", rpc),
     ], "failed": 2});
-    for (threads, mode) in WAYS {
-        let ran = in_mode(&host_of(&dir, sources(), threads), mode, RESEARCH);
+    for (server, mode) in WAYS {
+        let ran = in_mode(&host_of(&dir, sources(), server), mode, RESEARCH);
         assert_eq!(ran.printed_json(), expected);
         assert!(
             ran.output()
@@ -290,7 +312,7 @@ fn research_goes_on_when_a_tool_fails() {
 
 #[test]
 fn bulk_refactor() {
-    for (threads, mode) in WAYS {
+    for (server, mode) in WAYS {
         let dir = TempDir::new();
         dir.write(
             "src/a.py",
@@ -304,7 +326,7 @@ fn bulk_refactor() {
         dir.write("src/d.py", "modern_call(1)\n");
         dir.write("src/e.txt", "legacy_call(1)\n");
         dir.write("tests/t.py", "legacy_call(1)\n");
-        let ran = in_mode(&host_of(&dir, Vec::new(), threads), mode, BULK_REFACTOR);
+        let ran = in_mode(&host_of(&dir, Vec::new(), server), mode, BULK_REFACTOR);
         assert_eq!(ran.printed(), "changed 2 of 3 files\n");
         assert_eq!(
             dir.read("src/a.py"),
@@ -341,7 +363,7 @@ fn bulk_refactor() {
 #[test]
 fn bulk_refactor_without_anything_to_do() {
     let dir = TempDir::new();
-    let engine = host_of(&dir, Vec::new(), 0);
+    let engine = host_of(&dir, Vec::new(), Server::Host(0));
     // There is no src at all, so the search fails, and the script takes that for no matches.
     assert_eq!(
         execute(&engine, "", BULK_REFACTOR).printed(),
@@ -359,8 +381,8 @@ fn build_and_test() {
         "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n    def test_b(self): self.assertEqual(1, 2)\n\
          \x20   def test_c(self): raise KeyError('é')\n    def test_d(self): pass\n",
     );
-    for (threads, mode) in WAYS {
-        let ran = in_mode(&host_of(&dir, Vec::new(), threads), mode, BUILD_AND_TEST);
+    for (server, mode) in WAYS {
+        let ran = in_mode(&host_of(&dir, Vec::new(), server), mode, BUILD_AND_TEST);
         let seen = ran.printed_json();
         assert_eq!(
             (&seen["ok"], &seen["failed"], &seen["errors"]),
@@ -382,7 +404,12 @@ fn build_and_test() {
         "project/test_it.py",
         "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n",
     );
-    let seen = in_mode(&host_of(&dir, Vec::new(), 0), "project", BUILD_AND_TEST).printed_json();
+    let seen = in_mode(
+        &host_of(&dir, Vec::new(), Server::Host(0)),
+        "project",
+        BUILD_AND_TEST,
+    )
+    .printed_json();
     assert_eq!(
         (&seen["ok"], &seen["exit_code"], &seen["tail"][2]),
         (&json!(1), &json!(0), &json!("OK")),
@@ -393,7 +420,12 @@ fn build_and_test() {
 #[test]
 fn build_and_test_of_a_project_that_there_is_not() {
     let dir = TempDir::new();
-    let seen = in_mode(&host_of(&dir, Vec::new(), 0), "project", BUILD_AND_TEST).printed_json();
+    let seen = in_mode(
+        &host_of(&dir, Vec::new(), Server::Host(0)),
+        "project",
+        BUILD_AND_TEST,
+    )
+    .printed_json();
     assert_eq!(
         (&seen["ok"], &seen["failed"], &seen["errors"]),
         (&json!(0), &json!(0), &json!(0)),
@@ -429,7 +461,7 @@ assert terminal("sleep 600", timeout=0.2)["exit_code"] == 124
 print("all")
 "#;
     assert_eq!(
-        execute(&host_of(&dir, Vec::new(), 0), "", code).printed(),
+        execute(&host_of(&dir, Vec::new(), Server::Host(0)), "", code).printed(),
         "all\n"
     );
 }

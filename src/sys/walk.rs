@@ -242,10 +242,15 @@ impl Spot {
     /// Writes `bytes` into a file beside it, ready to take its place. A file that is there already passes on its mode
     /// and, as far as that is permitted, its owner. The folders of the way must exist.
     pub(crate) fn stage(&self, bytes: &[u8]) -> io::Result<Staged<'_>> {
+        self.stage_like(self, bytes)
+    }
+
+    /// As [`Spot::stage`], with the mode and the owner of the file at `model`.
+    pub(crate) fn stage_like(&self, model: &Spot, bytes: &[u8]) -> io::Result<Staged<'_>> {
         let mut name = b".ptc-".to_vec();
         name.extend_from_slice(random::hex128()?.as_bytes());
         let name = CString::new(name)?;
-        let before = self.stat()?;
+        let before = model.stat()?;
         let flags =
             libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         // Nobody reads what is to be private before it has its mode.
@@ -266,7 +271,6 @@ impl Spot {
     }
 
     /// Removes the file.
-    #[allow(dead_code)]
     pub(crate) fn remove(&self) -> io::Result<()> {
         at::unlink(self.folder.as_fd(), &self.name, 0)
     }

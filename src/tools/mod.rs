@@ -9,6 +9,7 @@
 //! They run in the host's process with the host's rights: what bounds them is `roots`, not the script's isolation. They
 //! know nothing of runs and connections; a call is taken here and answered by its number like a host's.
 
+mod patch;
 mod place;
 mod read_file;
 mod search;
@@ -97,6 +98,7 @@ fn serve(context: &Context<'_>, arguments: &Section<'_>) -> Answer {
     match context.call.tool() {
         "read_file" => read_file::read_file(context, arguments),
         "write_file" => write_file::write_file(context, arguments),
+        "patch" => patch::patch(context, arguments),
         "search_files" => search::search_files(context, arguments),
         "terminal" => terminal::terminal(context, arguments),
         other => Err(format!("'{other}' is no tool that this engine serves itself").into()),

@@ -39,7 +39,7 @@ pub(super) struct Manner {
     /// It begins with a byte order mark.
     bom: bool,
     /// Its lines end with CR and LF.
-    crlf: bool,
+    pub(super) crlf: bool,
 }
 
 impl Manner {

@@ -1,7 +1,6 @@
 //! What a sandbox may do with files, as paths; the platform's own rules are made of it.
 
-use std::fs::OpenOptions;
-use std::os::fd::OwnedFd;
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
@@ -44,7 +43,7 @@ impl PathRule {
     ///
     /// # Errors
     /// With the words for the host, where a path that the configuration names cannot be opened.
-    pub(super) fn open(&self) -> Result<Option<OwnedFd>, String> {
+    pub(super) fn open(&self) -> Result<Option<File>, String> {
         // O_PATH waits for no writer of a FIFO, wakes no device, and asks for no right to read.
         #[cfg(target_os = "linux")]
         let flags = libc::O_PATH;
@@ -55,7 +54,7 @@ impl PathRule {
             .custom_flags(flags | libc::O_CLOEXEC)
             .open(&self.path);
         match (opened, self.key) {
-            (Ok(file), _) => Ok(Some(file.into())),
+            (Ok(file), _) => Ok(Some(file)),
             (Err(_), None) => Ok(None),
             (Err(error), Some(key)) => Err(format!(
                 "{key}: cannot open {}: {error}",

@@ -275,15 +275,12 @@ fn rights(access: Access) -> u64 {
     }
 }
 
-fn allow(ruleset: &OwnedFd, rule: &PathRule, path: &OwnedFd, handled: u64) -> Result<(), String> {
+fn allow(ruleset: &OwnedFd, rule: &PathRule, path: &fs::File, handled: u64) -> Result<(), String> {
     let refused = |error: io::Error| {
         let path = rule.path.display();
         format!("cannot make a Landlock rule for {path}: {error}")
     };
-    let is_dir = fs::File::from(path.try_clone().map_err(refused)?)
-        .metadata()
-        .map_err(refused)?
-        .is_dir();
+    let is_dir = path.metadata().map_err(refused)?.is_dir();
     let mut allowed = rights(rule.access) & handled;
     if !is_dir {
         allowed &= right::OF_A_FILE;

@@ -72,91 +72,119 @@ pub(super) fn build(network: bool) -> Option<Vec<Instruction>> {
 
 fn build_for(machine: Machine, network: bool) -> Vec<Instruction> {
     let mut filter = Filter {
-        machine,
-        program: Vec::with_capacity(160),
+        program: Vec::with_capacity(192),
     };
-    filter.refuse_foreign_conventions();
-    filter.answer(&calls::CLONE3, errno(libc::ENOSYS));
-    filter.refuse_new_namespaces();
-    filter.refuse_typing();
-    if !network {
-        filter.refuse_network(&calls::SOCKET);
-        filter.refuse_network(&calls::SOCKETPAIR);
-    }
-    for call in &calls::REFUSED {
-        filter.answer(call, errno(libc::EPERM));
-    }
-    filter.give(ALLOW);
+    filter.refuse_foreign_conventions(machine);
+    filter.judge(&rules(machine, network));
     filter.program
+}
+
+/// What is done about one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Judgement {
+    /// Whatever the arguments are.
+    Refuse(i32),
+    /// With a flag for a new namespace.
+    RefuseNamespaces,
+    /// With a request that types into a terminal.
+    RefuseTyping,
+    /// Unless it is for local sockets.
+    RefuseNetwork,
+}
+
+/// The calls that do not simply go on, by their numbers in order.
+fn rules(machine: Machine, network: bool) -> Vec<(u32, Judgement)> {
+    let mut rules = Vec::with_capacity(calls::REFUSED.len() + 5);
+    let mut rule = |call: &Call, judgement| {
+        rules.extend(machine.number(call).map(|number| (number, judgement)));
+    };
+    for call in &calls::REFUSED {
+        rule(call, Judgement::Refuse(libc::EPERM));
+    }
+    rule(&calls::CLONE3, Judgement::Refuse(libc::ENOSYS));
+    rule(&calls::CLONE, Judgement::RefuseNamespaces);
+    rule(&calls::IOCTL, Judgement::RefuseTyping);
+    if !network {
+        rule(&calls::SOCKET, Judgement::RefuseNetwork);
+        rule(&calls::SOCKETPAIR, Judgement::RefuseNetwork);
+    }
+    rules.sort_unstable_by_key(|(number, _)| *number);
+    rules
 }
 
 fn errno(number: i32) -> u32 {
     ERRNO | number as u32
 }
 
-/// A program while it grows. Between the rules the number of the call is in the accumulator.
+/// How many rules are tried one after the other where the search for a number ends.
+const LEAF: usize = 4;
+
+/// A program while it grows.
 struct Filter {
-    machine: Machine,
     program: Vec<Instruction>,
 }
 
 impl Filter {
-    fn refuse_foreign_conventions(&mut self) {
+    /// Leaves the call's number in the accumulator.
+    fn refuse_foreign_conventions(&mut self, machine: Machine) {
         self.load(ARCHITECTURE);
-        self.jump(JUMP_IF_EQUAL, self.machine.audit_arch(), 1, 0);
+        self.jump(JUMP_IF_EQUAL, machine.audit_arch(), 1, 0);
         self.give(KILL_PROCESS);
         self.load(NUMBER);
-        if self.machine == Machine::X86_64 {
+        if machine == Machine::X86_64 {
             self.jump(JUMP_IF_AT_LEAST, X32_BIT, 0, 1);
             self.give(errno(libc::ENOSYS));
         }
     }
 
-    fn refuse_new_namespaces(&mut self) {
-        self.rule(&calls::CLONE, |filter| {
-            filter.load(ARGUMENT_0);
-            filter.jump(JUMP_IF_ANY_BIT, NEW_NAMESPACES, 0, 1);
-            filter.give(errno(libc::EPERM));
-        });
-    }
-
-    fn refuse_typing(&mut self) {
-        self.rule(&calls::IOCTL, |filter| {
-            filter.load(ARGUMENT_1);
-            for request in TYPING {
-                filter.jump(JUMP_IF_EQUAL, request, 0, 1);
-                filter.give(errno(libc::EPERM));
-            }
-        });
-    }
-
-    fn refuse_network(&mut self, call: &Call) {
-        self.rule(call, |filter| {
-            filter.load(ARGUMENT_0);
-            filter.jump(JUMP_IF_EQUAL, AF_UNIX, 1, 0);
-            filter.give(errno(libc::EACCES));
-        });
-    }
-
-    /// A call whose answer does not depend on its arguments.
-    fn answer(&mut self, call: &Call, answer: u32) {
-        if let Some(number) = self.machine.number(call) {
-            self.jump(JUMP_IF_EQUAL, number, 0, 1);
-            self.give(answer);
+    /// A binary search, since the kernel tries every number on a filter that it is given: one rule after the other, that
+    /// would take longer than all the rest of what confines a child.
+    fn judge(&mut self, rules: &[(u32, Judgement)]) {
+        if rules.len() <= LEAF {
+            rules.iter().for_each(|rule| self.rule(*rule));
+            return self.give(ALLOW);
         }
+        let (low, high) = rules.split_at(rules.len() / 2);
+        let jump = self.program.len();
+        self.jump(JUMP_IF_AT_LEAST, high[0].0, 0, 0);
+        self.judge(low);
+        self.program[jump].jump_true = self.distance_from(jump);
+        self.judge(high);
     }
 
-    /// A call that `body` judges by its arguments; what falls out of the end of it is allowed.
-    fn rule(&mut self, call: &Call, body: impl FnOnce(&mut Filter)) {
-        let Some(number) = self.machine.number(call) else {
-            return;
-        };
+    /// Goes on behind it with the number in the accumulator if it is another one.
+    fn rule(&mut self, (number, judgement): (u32, Judgement)) {
         let jump = self.program.len();
         self.jump(JUMP_IF_EQUAL, number, 0, 0);
-        body(self);
-        self.give(ALLOW);
-        let body_length = self.program.len() - jump - 1;
-        self.program[jump].jump_false = u8::try_from(body_length).expect("rules are short");
+        match judgement {
+            Judgement::Refuse(number) => self.give(errno(number)),
+            Judgement::RefuseNamespaces => {
+                self.load(ARGUMENT_0);
+                self.jump(JUMP_IF_ANY_BIT, NEW_NAMESPACES, 0, 1);
+                self.give(errno(libc::EPERM));
+                self.give(ALLOW);
+            }
+            Judgement::RefuseTyping => {
+                self.load(ARGUMENT_1);
+                for request in TYPING {
+                    self.jump(JUMP_IF_EQUAL, request, 0, 1);
+                    self.give(errno(libc::EPERM));
+                }
+                self.give(ALLOW);
+            }
+            Judgement::RefuseNetwork => {
+                self.load(ARGUMENT_0);
+                self.jump(JUMP_IF_EQUAL, AF_UNIX, 1, 0);
+                self.give(errno(libc::EACCES));
+                self.give(ALLOW);
+            }
+        }
+        self.program[jump].jump_false = self.distance_from(jump);
+    }
+
+    /// From behind the instruction at `jump` to the one that comes next.
+    fn distance_from(&self, jump: usize) -> u8 {
+        u8::try_from(self.program.len() - jump - 1).expect("half of all rules fit into a jump")
     }
 
     fn load(&mut self, offset: u32) {
