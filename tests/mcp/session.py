@@ -88,7 +88,11 @@ async def session(folder):
 
 async def gone(pid):
     """Waits until a process has ended."""
-    while Path(f"/proc/{pid}").exists():
+    while True:
+        try:
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
+            return
         await anyio.sleep(0.05)
 
 
