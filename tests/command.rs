@@ -1,100 +1,11 @@
 //! The command `ptc`, from outside: exit statuses, streams, tools, signals.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+#[path = "support/cli.rs"]
+mod cli;
 
-fn ptc(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ptc"));
-    command.args(args).stdin(Stdio::null());
-    command
-}
-
-/// Runs `code` as standard input.
-fn run(code: &str, args: &[&str]) -> Output {
-    let mut child = start(code, args);
-    drop(child.stdin.take());
-    child.wait_with_output().unwrap()
-}
-
-/// As [`run`], going on while it runs.
-fn start(code: &str, args: &[&str]) -> Child {
-    let mut all = vec!["run", "-"];
-    all.extend(args);
-    let mut child = ptc(&all)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(code.as_bytes())
-        .unwrap();
-    child
-}
-
-/// Sends `signal` (`-INT`) as a user would.
-fn send(signal: &str, child: &Child) {
-    let sent = Command::new("kill")
-        .args([signal, &child.id().to_string()])
-        .status();
-    assert!(sent.unwrap().success());
-}
-
-fn expect_line(stdout: &mut impl BufRead, expected: &str) {
-    let mut line = String::new();
-    stdout.read_line(&mut line).unwrap();
-    assert_eq!(line, format!("{expected}\n"));
-}
-
-/// A pipe that nobody reads.
-fn broken_pipe() -> Stdio {
-    let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
-    drop(reader);
-    std::os::fd::OwnedFd::from(writer).into()
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
-}
-
-fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// A directory for one test, gone at its end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Folder {
-        static COUNTER: AtomicU32 = AtomicU32::new(0);
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let path =
-            std::env::temp_dir().join(format!("ptc-command-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path).unwrap();
-        Folder(path.canonicalize().unwrap())
-    }
-
-    fn write(&self, name: &str, content: &str) -> String {
-        let path = self.path(name);
-        std::fs::write(&path, content).unwrap();
-        path
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use cli::{broken_pipe, expect_line, json, ptc, run, send, start, text, Folder};
+use std::io::{BufReader, Read};
+use std::process::{Command, Stdio};
 
 #[test]
 fn success_prints_the_output_and_nothing_else() {
@@ -545,16 +456,84 @@ fn a_script_that_can_be_none_is_its_own_error() {
 
 #[test]
 fn help_and_version_are_results() {
-    for args in [&["--help"][..], &["-h"], &["run", "--help"]] {
+    for args in [&["--help"][..], &["-h"], &["help"]] {
         let output = ptc(args).output().unwrap();
         assert_eq!(output.status.code(), Some(0));
-        assert!(text(&output.stdout).contains("usage: ptc run SCRIPT.py"));
+        for command in ["run", "check", "definition", "doctor"] {
+            assert!(text(&output.stdout).contains(&format!("ptc {command} ")));
+        }
+    }
+    for command in ["run", "check", "definition", "doctor"] {
+        for args in [[command, "--help"], [command, "-h"], ["help", command]] {
+            let output = ptc(&args).output().unwrap();
+            assert_eq!(output.status.code(), Some(0));
+            let help = text(&output.stdout);
+            let title = format!("ptc {command}: ");
+            assert!(
+                help.starts_with(&title) && help.contains("exit status") || command == "definition"
+            );
+            assert!(
+                help.contains("--config") && help.contains("--json"),
+                "{help}"
+            );
+            assert!(help.lines().all(|line| line.len() <= 120), "{help}");
+        }
     }
     let output = ptc(&["--version"]).output().unwrap();
     assert_eq!(
         text(&output.stdout),
         format!("ptc {}\n", env!("CARGO_PKG_VERSION"))
     );
+}
+
+#[test]
+fn a_mistake_names_the_help_that_explains_it() {
+    for (args, help) in [
+        (&["rum"][..], "`ptc --help`"),
+        (&["run", "-", "--tiemout"], "`ptc run --help`"),
+        (&["check"], "`ptc check --help`"),
+        (&["definition", "x"], "`ptc definition --help`"),
+        (&["help", "rnu"], "`ptc --help`"),
+    ] {
+        let output = ptc(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let message = text(&output.stderr);
+        assert!(message.contains(help), "{message}");
+    }
+}
+
+#[test]
+fn the_level_of_isolation_can_be_chosen() {
+    let folder = Folder::new();
+    let config = folder.write(
+        "c.json",
+        r#"{"code_execution": {"isolation": {"level": "sandbox", "open_files": 64}}}"#,
+    );
+    for level in ["none", "guard", "sandbox"] {
+        let output = run(
+            "print(1)",
+            &["--json", "--config", &config, "--isolation", level],
+        );
+        assert_eq!(json(&output)["isolation"]["requested"], level);
+    }
+    let output = run("print(1)", &["--isolation", "guards"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("code_execution.isolation"));
+}
+
+#[test]
+fn built_in_tools_are_served_without_a_host() {
+    let folder = Folder::new();
+    let file = folder.write("greeting", "hello\n");
+    let code = format!("from hermes_tools import *\nprint(read_file({file:?})['content'], end='')\nprint(tools.names())\n");
+    let output = run(&code, &["--builtin", "read_file,terminal"]);
+    assert_eq!(
+        (text(&output.stdout), text(&output.stderr)),
+        ("hello\n['read_file', 'terminal']\n", "")
+    );
+    let output = run("print(1)", &["--builtin", "red_file"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("did you mean \"read_file\"?"));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod args;
 mod check;
 mod definition;
+mod doctor;
 mod live;
 mod mcp;
 mod run;
@@ -34,6 +35,7 @@ const COMMANDS: &[Command] = &[
     run::COMMAND,
     check::COMMAND,
     definition::COMMAND,
+    doctor::COMMAND,
     mcp::COMMAND,
 ];
 

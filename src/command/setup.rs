@@ -130,11 +130,16 @@ pub(super) fn add_session(config: &mut Value, given: &Given) {
         ("terminal", "cwd", "--cwd"),
     ] {
         if let Some(value) = given.one(option) {
-            let mut inner = section_of(config, section);
-            set(&mut inner, key, Value::String(value.into()));
-            set(config, section, inner);
+            set_in(config, section, key, Value::String(value.into()));
         }
     }
+}
+
+/// As [`set`], in the object `section` of `config`.
+pub(super) fn set_in(config: &mut Value, section: &str, key: &str, value: Value) {
+    let mut inner = section_of(config, section);
+    set(&mut inner, key, value);
+    set(config, section, inner);
 }
 
 fn section_of(config: &Value, name: &str) -> Value {
@@ -202,7 +207,7 @@ fn add_built_ins(config: &mut Value, names: &str) -> Result<(), Refusal> {
 
 /// Another level than the configuration's; what it says beyond the level stays where it means something.
 fn set_isolation(config: &mut Value, level: &str) {
-    let mut code = section_of(config, "code_execution");
+    let code = section_of(config, "code_execution");
     let isolation = match code.get("isolation") {
         Some(Value::Object(members)) => {
             let stays = |key: &str| level == "sandbox" || key == "require";
@@ -213,8 +218,7 @@ fn set_isolation(config: &mut Value, level: &str) {
         }
         _ => Value::String(level.into()),
     };
-    set(&mut code, "isolation", isolation);
-    set(config, "code_execution", code);
+    set_in(config, "code_execution", "isolation", isolation);
 }
 
 #[cfg(test)]

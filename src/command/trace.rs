@@ -32,16 +32,9 @@ pub(super) struct Trace {
     zero: Instant,
     /// When the script began, and what was said of it.
     script: Option<(u64, String)>,
-    lanes: Vec<Lane>,
+    /// The call that each lane has now, by number, and since when.
+    lanes: Vec<Option<(u64, u64)>>,
     problem: Option<io::Error>,
-}
-
-/// A row of spans, one after the other.
-#[derive(Debug, Default)]
-struct Lane {
-    /// The call that it has now, and since when.
-    call: Option<(u64, u64)>,
-    free_from: u64,
 }
 
 /// What a call's end tells.
@@ -112,30 +105,21 @@ impl Trace {
     pub(super) fn call_began(&mut self, id: u64) {
         let now = self.now();
         let lane = self.free_lane();
-        self.lanes[lane].call = Some((id, now));
+        self.lanes[lane] = Some((id, now));
     }
 
     pub(super) fn call_ended(&mut self, call: &CallEnd) {
         let now = self.now();
         let took = (call.seconds * 1e6) as u64;
-        let of_call = |lane: &Lane| lane.call.filter(|(id, _)| *id == call.id);
-        let found = self.lanes.iter().enumerate();
-        let found = found.filter_map(|(n, lane)| Some((n, of_call(lane)?.1)));
-        let (lane, began) = match found.min() {
-            Some(known) => known,
-            // A call that was refused never began.
-            None => {
-                let lane = self.free_lane();
-                let earliest = self.lanes[lane].free_from;
-                (lane, now.saturating_sub(took).max(earliest))
-            }
+        let its_own = |lane: &Option<(u64, u64)>| lane.is_some_and(|(id, _)| id == call.id);
+        let Some(lane) = self.lanes.iter().position(its_own) else {
+            return;
+        };
+        let Some((_, began)) = self.lanes[lane].take() else {
+            return;
         };
         // Events are taken a little late, and what comes next on this lane begins now at the earliest.
         let ended = (began + took).min(now);
-        self.lanes[lane] = Lane {
-            call: None,
-            free_from: ended,
-        };
         let tid = SCRIPT_LANE + 1 + lane;
         let mut event = span(call.tool, "call", began, ended, tid);
         if call.state != "answered" {
@@ -146,10 +130,10 @@ impl Trace {
 
     /// The first lane without a call.
     fn free_lane(&mut self) -> usize {
-        if let Some(lane) = self.lanes.iter().position(|lane| lane.call.is_none()) {
+        if let Some(lane) = self.lanes.iter().position(Option::is_none) {
             return lane;
         }
-        self.lanes.push(Lane::default());
+        self.lanes.push(None);
         let lane = self.lanes.len() - 1;
         let tid = SCRIPT_LANE + 1 + lane;
         self.name("thread_name", tid, &format!("calls {}", lane + 1));

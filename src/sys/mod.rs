@@ -39,6 +39,8 @@ pub(crate) mod socket;
 #[cfg(unix)]
 pub(crate) mod spawn;
 #[cfg(unix)]
+pub(crate) mod survey;
+#[cfg(unix)]
 pub(crate) mod thread;
 #[cfg(unix)]
 pub(crate) mod walk;

@@ -16,6 +16,7 @@ fn the_boot_value_keeps_every_byte_of_a_path() {
         import_dir: Some(Path::new(dir)),
         watch_leash: true,
         check: true,
+        only_check: false,
     };
     assert_eq!(boot_value(boot).as_bytes(), b"lc:m:/a:b\xff c");
     assert_eq!(

@@ -58,7 +58,7 @@ pub(in crate::sys) fn has_exited(fd: &OwnedFd) -> bool {
 }
 
 /// Whether this kernel, and whatever filters it, lets descriptors be opened, waited for and signalled.
-pub(super) fn usable() -> bool {
+pub(in crate::sys) fn usable() -> bool {
     static USABLE: OnceLock<bool> = OnceLock::new();
     if denied(Feature::Pidfd) {
         return false;
@@ -151,7 +151,8 @@ fn wait_hangup(fd: &OwnedFd, deadline: Instant) -> bool {
     poll(&mut fds, Some(deadline)).is_ok() && fds[0].is_hangup()
 }
 
-fn exit_info(fd: &OwnedFd) -> io::Result<Option<ExitStatus>> {
+/// The status, once it has been reaped; an error where the kernel keeps none.
+pub(in crate::sys) fn exit_info(fd: &OwnedFd) -> io::Result<Option<ExitStatus>> {
     if denied(Feature::PidfdInfo) {
         return Err(io::Error::from_raw_os_error(libc::ENOTTY));
     }

@@ -70,6 +70,12 @@ impl Tag {
     }
 }
 
+/// Above every tag there can be.
+#[cfg(all(target_os = "linux", not(ptc_portable)))]
+pub(in crate::sys) const fn highest_tag() -> u64 {
+    MAGIC << 1
+}
+
 /// The engine's part of its tags.
 pub(crate) fn engine_tag() -> u64 {
     let pid = host::pid() as u64 & low(PID_BITS);
