@@ -184,6 +184,10 @@ fn start_reader(outbox: &Arc<Outbox>, inputs: SyncSender<Input>) -> Result<(), R
                     Input::End(End::Left)
                 }
             };
+            if outbox.is_ending() {
+                // By a signal, which is not to wait for what a client still has to say.
+                return;
+            }
             let is_end = matches!(input, Input::End(_));
             if is_end {
                 outbox.begin_end();
