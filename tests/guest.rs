@@ -23,6 +23,9 @@ fn survives(scenario: &str) {
     let output = output.unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned()
         + &String::from_utf8_lossy(&output.stdout);
+    if said.starts_with("skipped: ") {
+        return println!("{said}");
+    }
     // Whatever happens, the library itself never prints.
     assert!(
         output.status.success() && said.is_empty(),
@@ -55,6 +58,7 @@ scenarios! {
     long_tmpdir
     missing_tmpdir
     read_only_tmpdir
+    full_tmpdir
     strange_umask
     closed_streams
     forked_host

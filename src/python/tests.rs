@@ -250,8 +250,16 @@ impl Stage {
         let output = match ended.recv_timeout(GUARD) {
             Ok(output) => output.unwrap(),
             Err(_) => {
+                let tree = Command::new("ps")
+                    .args(["-eo", "pid,ppid,stat,wchan:20,args", "--forest"])
+                    .output();
                 let _ = Command::new("kill").args(["-9", &pid]).status();
-                panic!("the script hangs");
+                let said = ended
+                    .recv_timeout(Duration::from_secs(5))
+                    .ok()
+                    .and_then(Result::ok);
+                let tree = tree.map(|tree| String::from_utf8_lossy(&tree.stdout).into_owned());
+                panic!("the script {pid} hangs; it said {said:?}; processes: {tree:?}");
             }
         };
         Outcome {

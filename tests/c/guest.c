@@ -15,9 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -407,6 +409,59 @@ static void read_only_tmpdir(void) {
     compare(&before);
 }
 
+/* Whether this process may mount, for itself alone. */
+static int in_own_mount_namespace(void) {
+    const long new_mount_namespace = 0x00020000; /* CLONE_NEWNS */
+    return syscall(SYS_unshare, new_mount_namespace) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+}
+
+static void mount_small(char *path, size_t size, const char *name, const char *options) {
+    snprintf(path, size, "%s/%s", temp, name);
+    CHECK(mkdir(path, 0700) == 0, "%s: %s", path, strerror(errno));
+    CHECK(mount("tmpfs", path, "tmpfs", 0, options) == 0, "%s: %s", path, strerror(errno));
+}
+
+static void full_tmpdir(void) {
+    char path[300];
+    Host before;
+    ptc_engine *engine;
+    if (!in_own_mount_namespace()) {
+        printf("skipped: this user may not mount\n");
+        exit(0);
+    }
+    look(&before);
+
+    /* Nearly full from the start: another place is taken. */
+    mount_small(path, sizeof path, "full", "size=64k,mode=700");
+    setenv("TMPDIR", path, 1);
+    engine = new_engine();
+    work(engine);
+    ptc_engine_free(engine);
+    CHECK(count_entries(path) == 0, "something is left in %s", path);
+    CHECK(umount(path) == 0 && rmdir(path) == 0, "%s: %s", path, strerror(errno));
+
+    /* Full on the way: a result that says so, nothing left, and the next run works. Then a script fills it up itself. */
+    mount_small(path, sizeof path, "small", "size=1m,mode=700");
+    setenv("TMPDIR", path, 1);
+    engine = new_engine();
+    work(engine);
+    size_t size = 2 << 20;
+    char *large = malloc(size + 1);
+    memset(large, '#', size);
+    large[size] = 0;
+    expect(engine, large, "", PTC_STATUS_ERROR, "No space left on device");
+    expect(engine, large, "", PTC_STATUS_ERROR, path);
+    CHECK(count_entries(path) == 0, "something is left in %s", path);
+    expect(engine, "import tempfile\nf = tempfile.NamedTemporaryFile(delete=False)\nprint('filling')\nf.write(bytes(2 << 20))\n", "",
+           PTC_STATUS_ERROR, "filling\\n");
+    free(large);
+    work(engine);
+    ptc_engine_free(engine);
+    CHECK(count_entries(path) == 1, "what the script wrote is its own");
+    CHECK(umount(path) == 0 && rmdir(path) == 0, "%s: %s", path, strerror(errno));
+    compare(&before);
+}
+
 static void strange_umask(void) {
     mode_t masks[] = {0777, 0};
     for (int i = 0; i < 2; i++) {
@@ -543,6 +598,7 @@ static const Scenario SCENARIOS[] = {
     {"long_tmpdir", long_tmpdir},
     {"missing_tmpdir", missing_tmpdir},
     {"read_only_tmpdir", read_only_tmpdir},
+    {"full_tmpdir", full_tmpdir},
     {"strange_umask", strange_umask},
     {"closed_streams", closed_streams},
     {"forked_host", forked_host},

@@ -180,6 +180,22 @@ fn limits_are_set_and_one_that_is_refused_is_named() {
 }
 
 #[test]
+fn a_program_may_open_as_many_files_as_programs_expect() {
+    let (command, read) = shell("ulimit -Sn");
+    let soft: u64 = output(command, read).0.trim().parse().unwrap();
+    assert!(soft <= 1024, "{soft}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_child_is_likelier_to_be_chosen_when_memory_runs_out() {
+    let score = |text: &str| text.trim().parse::<i32>().unwrap();
+    let own = score(&fs::read_to_string("/proc/self/oom_score_adj").unwrap());
+    let (command, read) = shell("cat /proc/self/oom_score_adj");
+    assert_eq!(score(&output(command, read).0), (own + 500).min(1000));
+}
+
+#[test]
 fn a_step_that_fails_is_named_and_leaves_no_process() {
     let steps = [
         Step::Session,
