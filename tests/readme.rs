@@ -3,7 +3,9 @@
 #[path = "support/cc.rs"]
 mod cc;
 
-use std::process::Command;
+use serde_json::Value;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 const README: &str = include_str!("../README.md");
 
@@ -78,6 +80,40 @@ fn every_line_about_the_command_works() {
         assert!(output.status.success() && said.is_empty(), "{line}: {said}");
     }
     assert!(trace.unwrap().contains("\"lookup\""));
+}
+
+#[test]
+fn the_configuration_of_a_client_starts_a_server() {
+    let config: Value = serde_json::from_str(block("json")).unwrap();
+    let server = &config["mcpServers"]["ptc"];
+    assert_eq!(server["command"], "ptc");
+    let args = server["args"].as_array().unwrap().iter();
+    // The reader's own folder is somewhere else.
+    let args = args.map(|arg| match arg.as_str().unwrap() {
+        "/home/me/project" => env!("CARGO_MANIFEST_DIR"),
+        arg => arg,
+    });
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ptc"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#;
+    let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{hello}\n{list}").unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stdout).unwrap();
+    let answer: Value = serde_json::from_str(said.lines().nth(1).unwrap()).unwrap();
+    let description = answer["result"]["tools"][0]["description"]
+        .as_str()
+        .unwrap();
+    for tool in ["read_file(", "patch(", "terminal(", "lookup("] {
+        assert!(description.contains(tool), "{description}");
+    }
 }
 
 #[test]

@@ -95,10 +95,11 @@ impl Executor {
         }
     }
 
-    /// Ends all scripts and waits until their requests are answered and nothing of them is left.
-    pub(super) fn end(self, reason: &str) {
+    /// Ends all scripts and waits until nothing of them is left. Their requests are answered if somebody `listens`.
+    pub(super) fn end(self, reason: &str, listens: bool) {
         let mut table = self.running.table();
-        for entry in table.calls.values() {
+        for entry in table.calls.values_mut() {
+            entry.is_cancelled |= !listens;
             entry.run.cancel(Some(reason));
         }
         while table.busy > 0 {

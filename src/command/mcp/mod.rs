@@ -10,8 +10,9 @@
 //! | `reply.rs` | answers, alone or in a batch |
 //!
 //! One thread reads lines, one writes them, one deals with what they say, and each script has one. The end of standard
-//! input, a closed standard output or a signal ends the server: scripts are cancelled, nothing of them is left, what can
-//! still be said is said, and the exit status is 0. A second signal ends it at once, and the kernel ends the scripts.
+//! input, a closed standard output or a signal ends the server: scripts are cancelled, nothing of them is left, and the
+//! exit status is 0. After a signal their requests are still answered; a client that has left hears of them no more. A
+//! second signal ends the server at once, and the kernel ends the scripts.
 
 mod execute;
 mod outbox;
@@ -76,7 +77,16 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// What the server's one loop hears of.
 enum Input {
     Line(Line),
-    End(&'static str),
+    End(End),
+}
+
+/// Why the session ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// The client has closed its side, or is gone altogether. Clients break over a message that comes afterwards.
+    Left,
+    /// Somebody ends the server, and the client may still listen.
+    Signal,
 }
 
 fn mcp(arguments: Vec<String>) -> Result<u8, Refusal> {
@@ -143,7 +153,7 @@ fn end_on_signals(outbox: &Arc<Outbox>, inputs: &SyncSender<Input>) -> Result<()
             std::process::exit(status::INTERRUPTED.into());
         }
         outbox.begin_end();
-        let (inputs, end) = (inputs.clone(), Input::End("the server was ended"));
+        let (inputs, end) = (inputs.clone(), Input::End(End::Signal));
         // Not on this thread, which has to hear of a second signal. Without a thread the next signal does it.
         let _ = spawn_blocked("ptc-mcp-end", move || drop(inputs.send(end)));
     };
@@ -155,7 +165,7 @@ fn start_writer(outbox: &Arc<Outbox>, inputs: &SyncSender<Input>) -> Result<(), 
     let write = move || {
         // Whoever closes that end has gone; there is nobody to be told.
         if outbox.write_to(&mut io::stdout()).is_err() {
-            let _ = inputs.send(Input::End("the client does not listen any more"));
+            let _ = inputs.send(Input::End(End::Left));
         }
     };
     start("ptc-mcp-out", write)
@@ -168,12 +178,16 @@ fn start_reader(outbox: &Arc<Outbox>, inputs: SyncSender<Input>) -> Result<(), R
         loop {
             let input = match wire::next_line(&mut stream, wire::MAX_LINE) {
                 Ok(Some(line)) => Input::Line(line),
-                Ok(None) => Input::End("the client has closed the connection"),
+                Ok(None) => Input::End(End::Left),
                 Err(e) => {
                     say(&format!("cannot read standard input: {e}"));
-                    Input::End("the connection to the client is broken")
+                    Input::End(End::Left)
                 }
             };
+            if outbox.is_ending() {
+                // By a signal, which is not to wait for what a client still has to say.
+                return;
+            }
             let is_end = matches!(input, Input::End(_));
             if is_end {
                 outbox.begin_end();
@@ -195,12 +209,15 @@ fn start(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Refusal
 
 /// Deals with what comes until the end, and then ends what still runs.
 fn converse(mut session: Session, inputs: &Receiver<Input>) {
-    let reason = loop {
+    let end = loop {
         match inputs.recv() {
             Ok(Input::Line(line)) => session.receive(line),
-            Ok(Input::End(reason)) => break reason,
-            Err(_) => break "the client has gone",
+            Ok(Input::End(end)) => break end,
+            Err(_) => break End::Left,
         }
     };
-    session.end(reason);
+    match end {
+        End::Left => session.end("the client has left", false),
+        End::Signal => session.end("the server was ended", true),
+    }
 }

@@ -94,6 +94,10 @@ impl Outbox {
         self.advance(Phase::Ending);
     }
 
+    pub(super) fn is_ending(&self) -> bool {
+        self.state().phase != Phase::Open
+    }
+
     /// Waits until everything is written, as long as there are not `patience` in which nothing is taken.
     pub(super) fn finish(&self, patience: Duration) {
         self.advance(Phase::Closed);

@@ -97,9 +97,9 @@ impl Session {
         }
     }
 
-    /// Cancels the scripts and waits until nothing of them is left.
-    pub(super) fn end(self, reason: &str) {
-        self.executor.end(reason);
+    /// Cancels the scripts and waits until nothing of them is left. Their requests are answered if somebody `listens`.
+    pub(super) fn end(self, reason: &str, listens: bool) {
+        self.executor.end(reason, listens);
     }
 
     fn refuse_batch(&self, reads: &[Read]) -> Option<&'static str> {
