@@ -263,7 +263,9 @@ impl Spot {
         if let Some(before) = before {
             // Only root can give a file away; the content matters more.
             let _ = at::set_owner(file.as_fd(), before.st_uid, before.st_gid);
-            at::set_mode(file.as_fd(), before.st_mode & 0o7777)?;
+            // The type is narrower on some systems.
+            #[allow(clippy::unnecessary_cast)]
+            at::set_mode(file.as_fd(), before.st_mode as u32 & 0o7777)?;
         }
         file.write_all(bytes)?;
         file.sync_all()?;
