@@ -1,0 +1,4 @@
+# level: guard
+def attempt():
+    """The token of another run of the same engine."""
+    return found(open(f"/proc/{SIBLING}/environ", "rb").read(), b"PTC_RPC_TOKEN=")

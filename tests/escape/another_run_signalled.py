@@ -1,0 +1,6 @@
+# level: guard
+# kernel: scope
+def attempt():
+    """A signal to another run of the same engine."""
+    os.kill(SIBLING, signal.SIGCONT)
+    return "signalled"

@@ -1,0 +1,5 @@
+# level: sandbox
+# root: only
+def attempt():
+    """Another root directory."""
+    return in_child(lambda: os.chroot(OUT) or "changed")

@@ -1,0 +1,4 @@
+# level: sandbox
+def attempt():
+    """The clock (asked only)."""
+    return call("adjtimex", ctypes.create_string_buffer(512)) + 1

@@ -1,0 +1,9 @@
+# level: sandbox
+def attempt():
+    """A file outside by a process that has left session and group."""
+    def inside():
+        os.setsid()
+        open(f"{OUT}/new", "x").close()
+        return "made"
+    in_child(inside)
+    return "done"

@@ -1,0 +1,6 @@
+# level: sandbox
+def attempt():
+    """A file outside by a program that the script starts."""
+    import subprocess
+    subprocess.run(["touch", f"{OUT}/new"], check=True, stderr=subprocess.DEVNULL)
+    return "done"

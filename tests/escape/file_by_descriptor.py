@@ -1,0 +1,6 @@
+# level: sandbox
+def attempt():
+    """A file outside through an open folder."""
+    fd = os.open("new", os.O_WRONLY | os.O_CREAT, dir_fd=os.open(OUT, os.O_PATH))
+    os.write(fd, b"x")
+    return "done"

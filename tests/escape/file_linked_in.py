@@ -1,0 +1,6 @@
+# level: sandbox
+def attempt():
+    """A file from outside linked to where it can be changed."""
+    os.link(f"{OUT}/file", "linked")
+    open("linked", "a").write("more")
+    return "done"

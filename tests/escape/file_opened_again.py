@@ -1,0 +1,6 @@
+# level: sandbox
+def attempt():
+    """A file that was opened to be read, opened again to be written."""
+    fd = os.open(f"{OUT}/file", os.O_RDONLY)
+    open(f"/proc/self/fd/{fd}", "a").write("more")
+    return "done"

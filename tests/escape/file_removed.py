@@ -1,0 +1,5 @@
+# level: sandbox
+def attempt():
+    """A file outside, gone."""
+    os.unlink(f"{OUT}/file")
+    return "done"

@@ -1,0 +1,6 @@
+# level: sandbox
+def attempt():
+    """A file outside through a link of the script's."""
+    os.symlink(OUT, "way")
+    open("way/new", "x").close()
+    return "done"

@@ -1,0 +1,5 @@
+# level: sandbox
+def attempt():
+    """A file outside by way of /proc."""
+    open(f"/proc/self/root{OUT}/new", "x").close()
+    return "done"

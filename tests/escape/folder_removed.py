@@ -1,0 +1,5 @@
+# level: sandbox
+def attempt():
+    """A folder outside, gone."""
+    os.rmdir(f"{OUT}/folder")
+    return "done"

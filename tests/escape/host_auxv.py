@@ -1,0 +1,4 @@
+# level: guard
+def attempt():
+    """Where the host's program was loaded."""
+    return len(open(f"/proc/{HOST}/auxv", "rb").read())

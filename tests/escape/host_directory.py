@@ -1,0 +1,4 @@
+# level: guard
+def attempt():
+    """Where the host works."""
+    return os.readlink(f"/proc/{HOST}/cwd")

@@ -1,0 +1,4 @@
+# level: guard
+def attempt():
+    """The secrets that the host was started with."""
+    return found(open(f"/proc/{HOST}/environ", "rb").read())

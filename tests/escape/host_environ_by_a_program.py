@@ -1,0 +1,5 @@
+# level: guard
+def attempt():
+    """The same with a program that the script starts."""
+    import subprocess
+    return found(subprocess.run(["cat", f"/proc/{HOST}/environ"], stdout=subprocess.PIPE, stderr=subprocess.PIPE).stdout)

@@ -1,0 +1,4 @@
+# level: guard
+def attempt():
+    """The same by another name."""
+    return found(open(f"/proc/self/../{HOST}/./environ", "rb").read())

@@ -1,0 +1,8 @@
+# level: guard
+def attempt():
+    """The same through a link of the script's own."""
+    os.symlink(f"/proc/{HOST}", "way")
+    try:
+        return found(open("way/environ", "rb").read())
+    finally:
+        os.unlink("way")

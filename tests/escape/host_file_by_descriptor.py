@@ -1,0 +1,4 @@
+# level: guard
+def attempt():
+    """A file that the host has open and nobody can open by name."""
+    return found(open(f"/proc/{HOST}/fd/{UNNAMED}", "rb").read())

@@ -1,0 +1,4 @@
+# level: guard
+def attempt():
+    """The files that the host has mapped."""
+    return len(os.listdir(f"/proc/{HOST}/map_files"))

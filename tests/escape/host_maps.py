@@ -1,0 +1,4 @@
+# level: guard
+def attempt():
+    """Where everything lies in the host's memory."""
+    return len(open(f"/proc/{HOST}/maps").read())

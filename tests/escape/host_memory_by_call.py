@@ -1,0 +1,4 @@
+# level: guard
+def attempt():
+    """The host's memory without a file."""
+    return read_memory(HOST, HOST_ADDRESS)

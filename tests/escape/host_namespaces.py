@@ -1,0 +1,4 @@
+# level: guard
+def attempt():
+    """The host's namespaces, to be entered."""
+    return os.readlink(f"/proc/{HOST}/ns/net")

@@ -1,0 +1,4 @@
+# level: guard
+def attempt():
+    """Which program the host is."""
+    return os.readlink(f"/proc/{HOST}/exe")

@@ -1,0 +1,4 @@
+# level: guard
+def attempt():
+    """The host's file system by way of the host."""
+    return os.listdir(f"/proc/{HOST}/root")

@@ -1,0 +1,4 @@
+# level: guard
+def attempt():
+    """What the host is doing just now, with addresses."""
+    return open(f"/proc/{HOST}/syscall").read()

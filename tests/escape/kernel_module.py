@@ -1,0 +1,5 @@
+# level: sandbox
+# root: only
+def attempt():
+    """A part of the kernel (one that is none)."""
+    return reached("init_module", b"x", 1, b"")

@@ -1,0 +1,4 @@
+# level: sandbox
+def attempt():
+    """Page faults of the script's own."""
+    return reached("userfaultfd", 1)

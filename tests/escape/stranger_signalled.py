@@ -1,0 +1,6 @@
+# level: guard
+# kernel: scope
+def attempt():
+    """A signal to another process of the same user."""
+    os.kill(STRANGER, signal.SIGCONT)
+    return "signalled"

@@ -1,0 +1,5 @@
+# level: sandbox
+# limit: "memory_mb":300
+def attempt():
+    """More memory than is given."""
+    return len(bytearray(600 << 20)) and "taken"
