@@ -64,6 +64,7 @@ def _flush_on_sigterm():
     """SIGTERM ends the leader as by default, but not before what it printed is on its way. A script's own handler
     replaces this one, and forked children start with the default again."""
     import _signal
+    import _thread
 
     def flush_and_die(signum, frame):
         for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
@@ -74,15 +75,30 @@ def _flush_on_sigterm():
         _signal.signal(signum, _signal.SIG_DFL)
         os.kill(os.getpid(), signum)
 
+    # What comes between the fork and the default is lost, since Python forgets signals that it has seen and not handled by
+    # then: a child that is ended as soon as it is made would go on for ever. So it waits until the default is back.
+    holding = set()
+
+    def hold():
+        mine = _signal.getsignal(_signal.SIGTERM) is flush_and_die
+        if mine and _signal.SIGTERM not in _signal.pthread_sigmask(_signal.SIG_BLOCK, (_signal.SIGTERM,)):
+            holding.add(_thread.get_ident())
+
+    def let_go():
+        if _thread.get_ident() in holding:
+            holding.discard(_thread.get_ident())
+            _signal.pthread_sigmask(_signal.SIG_UNBLOCK, (_signal.SIGTERM,))
+
     def forget():
         try:
             if _signal.getsignal(_signal.SIGTERM) is flush_and_die:
                 _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
         except ValueError:
             pass
+        let_go()
 
     _signal.signal(_signal.SIGTERM, flush_and_die)
-    os.register_at_fork(after_in_child=forget)
+    os.register_at_fork(before=hold, after_in_parent=let_go, after_in_child=forget)
 
 
 def _hold_leash(fd):

@@ -467,6 +467,34 @@ fn a_sigterm_handler_of_the_scripts_own_wins() {
 }
 
 #[test]
+fn a_child_that_is_ended_as_soon_as_it_is_made_ends() {
+    expect_everywhere(
+        r#"
+import os, signal, threading, warnings
+warnings.simplefilter("ignore")
+def rounds():
+    for _ in range(200):
+        pid = os.fork()
+        if pid == 0:
+            while True:
+                signal.pause()
+        os.kill(pid, signal.SIGTERM)
+        assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGTERM
+rounds()
+threads = [threading.Thread(target=rounds) for _ in range(2)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, []))
+pid = os.fork()
+if pid == 0:
+    os._exit(signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, []))
+print(os.waitpid(pid, 0)[1])
+"#,
+        "False\n0\n",
+    );
+}
+
+#[test]
 fn forked_children_die_of_sigterm_at_once_and_print_nothing_twice() {
     let code = r#"
 import multiprocessing, os, signal, sys, threading
