@@ -230,3 +230,17 @@ fn quotes_that_do_not_fit_are_told_with_their_line() {
         );
     }
 }
+
+#[test]
+fn the_words_of_an_exit_are_the_error_whatever_was_logged_before() {
+    let log =
+        "import logging, sys\ntry: 1 / 0\nexcept ZeroDivisionError: logging.exception('handled')\n";
+    let ran = run("", "", &format!("{log}sys.exit('gave up: no data')"));
+    assert_eq!(ran.error(), "gave up: no data");
+    let ran = run("", "", &format!("{log}raise ValueError('one\\ntwo')"));
+    assert_eq!(ran.error(), "ValueError: one");
+    // A child that is forked and fails does not speak for the script.
+    let fork =
+        "import os, sys\nif os.fork() == 0: raise KeyError('child')\nos.wait()\nsys.exit('parent')";
+    assert_eq!(run("", "", fork).error(), "parent");
+}

@@ -8,6 +8,7 @@ import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _SCRIPT = os.path.join(_HERE, "script.py")
+_LEADER = os.getpid()
 
 # A recursion's traceback keeps its first frame and this many of its last.
 _LAST_FRAMES = 20
@@ -136,7 +137,18 @@ def _excepthook(kind, value, trace):
         left_out = 0
     if left_out:
         sys.stderr.write("[a recursion: %d frames are left out of this traceback]\n" % left_out)
+    _say_that_it_raised()
     sys.__excepthook__(kind, value, trace)
+
+
+def _say_that_it_raised():
+    """Tells the engine that the script ended by an exception, so that it knows what its last lines are. What SystemExit
+    prints looks much the same behind a traceback that was only logged."""
+    if os.getpid() == _LEADER:
+        try:
+            os.close(os.open(os.path.join(_HERE, "raised"), os.O_WRONLY | os.O_CREAT, 0o600))
+        except OSError:
+            pass
 
 
 def _called_by_the_interpreter():

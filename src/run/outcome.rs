@@ -118,6 +118,8 @@ pub(crate) struct Remains {
     pub started: bool,
     /// What the interpreter said of a script that it did not run.
     pub report: Option<String>,
+    /// It ended by an exception that nobody caught.
+    pub raised: bool,
     pub duration: Duration,
     pub stdout: Stream,
     pub stderr: Stream,
@@ -201,12 +203,12 @@ impl Remains {
     fn error(&self) -> Option<String> {
         Some(match &self.ending {
             Ending::Exited(ExitStatus::Exited(0)) => return None,
-            Ending::Exited(ExitStatus::Exited(code)) => last_error(&self.stderr.text)
+            Ending::Exited(ExitStatus::Exited(code)) => last_error(&self.stderr.text, self.raised)
                 .unwrap_or_else(|| format!("The script ended with exit code {code}.")),
             Ending::Exited(ExitStatus::Signaled(signal)) => {
                 killed_by(*signal, self.setting.sandbox.as_ref())
             }
-            Ending::Exited(ExitStatus::Unknown) => last_error(&self.stderr.text).unwrap_or_else(|| {
+            Ending::Exited(ExitStatus::Unknown) => last_error(&self.stderr.text, self.raised).unwrap_or_else(|| {
                 "The script ended, but its exit status is unknown: the host ignores SIGCHLD or reaps every child."
                     .into()
             }),
@@ -398,10 +400,13 @@ fn signal_name(signal: i32) -> Option<&'static str> {
     })
 }
 
-/// The line that names the exception, else the last line of all.
-fn last_error(stderr: &str) -> Option<String> {
+/// The line that names the exception that the script has ended by, else the last line of all.
+fn last_error(stderr: &str, raised: bool) -> Option<String> {
     let last = || stderr.lines().rev().find(|l| !l.trim().is_empty());
-    let line = exception_line(stderr).or_else(last)?;
+    let line = raised
+        .then(|| exception_line(stderr))
+        .flatten()
+        .or_else(last)?;
     let mut line = line.trim().to_string();
     if let Some((at, _)) = line.char_indices().nth(500) {
         line.truncate(at);
@@ -449,6 +454,7 @@ mod tests {
         Remains {
             started: !matches!(ending, Ending::Failed { .. }),
             report: None,
+            raised: true,
             exit: match ending {
                 Ending::Exited(status) => Some(status),
                 Ending::Failed { .. } => None,

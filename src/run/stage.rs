@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 const SCRIPT: &str = "script.py";
 const SOCKET: &str = "s";
 const REPORT: &str = "report.json";
+const RAISED: &str = "raised";
 const TEMPORARY: &str = "tmp";
 
 /// A report is a few lines; a script that writes more into its place is not believed.
@@ -89,6 +90,11 @@ impl Stage {
     /// describe its own run wrongly.
     pub(super) fn report(&self) -> Option<String> {
         self.dir.read_file(REPORT, REPORT_BYTES)
+    }
+
+    /// Whether the boot hook has seen the script end by an exception.
+    pub(super) fn has_raised(&self) -> bool {
+        self.dir.read_file(RAISED, 0).is_some()
     }
 
     pub(super) fn remove(self) -> io::Result<()> {

@@ -114,6 +114,7 @@ fn not_started(run: &Inner, failure: Failure) -> Remains {
         exit: None,
         started: false,
         report: None,
+        raised: false,
         duration: run.began.elapsed(),
         stdout: StreamText::default(),
         stderr: StreamText::default(),
@@ -290,6 +291,7 @@ impl<'a> Supervisor<'a> {
         let status = child.reap();
         let (stdout, stdout_path) = self.stdout.finish(self.run, &redactor, &mut notes);
         let (stderr, _) = self.stderr.finish(self.run, &redactor, &mut notes);
+        let raised = stage.has_raised();
         let report = stage.report().filter(|report| says_not_started(report));
         if let Err(e) = stage.remove() {
             notes.push(format!(
@@ -307,6 +309,7 @@ impl<'a> Supervisor<'a> {
             ending: ending(self.run.stop_cause(), status, limit),
             started: report.is_none(),
             report,
+            raised,
             duration: self.run.began.elapsed(),
             stdout,
             stderr,
