@@ -17,7 +17,7 @@ pub(crate) struct Facts<'a> {
 /// The hint for this ending, if it is a known mistake.
 pub(crate) fn hint(facts: &Facts<'_>) -> Option<String> {
     match facts.status {
-        Status::Success => silent(facts),
+        Status::Success => never_awaited(facts).or_else(|| silent(facts)),
         Status::Error => failed(facts)
             .or_else(|| sandboxed(facts))
             .or_else(|| not_compiled(facts)),
@@ -27,10 +27,22 @@ pub(crate) fn hint(facts: &Facts<'_>) -> Option<String> {
 }
 
 fn silent(facts: &Facts<'_>) -> Option<String> {
-    (facts.stdout.is_empty() && facts.calls.counts.made > 0).then(|| {
+    facts.stdout.trim().is_empty().then(|| {
         "The script printed nothing: only what it prints comes back, so print the result."
             .to_string()
     })
+}
+
+/// Python warns of it and the script goes on, with a coroutine in the place of its result.
+fn never_awaited(facts: &Facts<'_>) -> Option<String> {
+    let name = between(
+        facts.stderr,
+        "RuntimeWarning: coroutine '",
+        "' was never awaited",
+    )?;
+    Some(format!(
+        "The coroutine {name} was never awaited, so it did nothing: write await before the call."
+    ))
 }
 
 fn sandboxed(facts: &Facts<'_>) -> Option<String> {

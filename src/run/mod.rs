@@ -220,6 +220,8 @@ impl Inner {
         if let Some(lent) = &self.wiring.lent {
             lent.wake_all();
         }
+        // Whoever waits looks at the queue with this lock held: between that look and the sleep nothing may be told.
+        drop(self.end());
         self.ended.notify_all();
     }
 
