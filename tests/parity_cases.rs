@@ -244,3 +244,15 @@ fn the_words_of_an_exit_are_the_error_whatever_was_logged_before() {
         "import os, sys\nif os.fork() == 0: raise KeyError('child')\nos.wait()\nsys.exit('parent')";
     assert_eq!(run("", "", fork).error(), "parent");
 }
+
+#[test]
+fn a_script_in_a_markdown_block_runs_and_keeps_its_line_numbers() {
+    let ran = run("", "", "```python\nprint('inside')\n1 / 0\n```\n");
+    assert_eq!(ran.error(), "ZeroDivisionError: division by zero");
+    assert!(
+        ran.output().starts_with("inside\n") && ran.output().contains("line 3"),
+        "{}",
+        ran.output()
+    );
+    assert_eq!(run("", "", "```\nprint('a')\n```").printed(), "a\n");
+}
