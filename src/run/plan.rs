@@ -61,8 +61,34 @@ impl Plan {
 /// The bytes of the script file.
 fn script(code: &[u8]) -> Result<Vec<u8>> {
     let mut script = script_text(code)?.to_vec();
+    blank_fences(&mut script);
+    if script.iter().all(u8::is_ascii_whitespace) {
+        return Err(empty());
+    }
     ignore_coding_declarations(&mut script);
     Ok(script)
+}
+
+/// Makes the fences empty lines where the whole script stands in a Markdown block: models like to send it so, and no
+/// Python begins with a backtick. The lines keep their numbers.
+fn blank_fences(script: &mut [u8]) {
+    let is_fence = |line: &[u8]| line.trim_ascii().starts_with(b"```");
+    let mut lines: Vec<&mut [u8]> = script.split_mut(|b| *b == b'\n').collect();
+    let with_words = |line: &&mut [u8]| !line.trim_ascii().is_empty();
+    let Some(first) = lines.iter().position(with_words) else {
+        return;
+    };
+    let last = lines.iter().rposition(with_words).unwrap_or(first);
+    let fences = lines.iter().filter(|line| is_fence(line)).count();
+    let closed = last > first && lines[last].trim_ascii() == b"```";
+    // With more of them nobody knows which block was meant.
+    if !is_fence(lines[first]) || fences != 1 + usize::from(closed) {
+        return;
+    }
+    lines[first].fill(b' ');
+    if closed {
+        lines[last].fill(b' ');
+    }
 }
 
 /// Python believes `# -*- coding: latin-1 -*-` in the first two lines of a file, but what came here as text is UTF-8
@@ -88,6 +114,11 @@ fn blank_colons(line: &mut [u8]) {
     }
 }
 
+fn empty() -> Error {
+    let message = "code: empty; send a Python script that prints its result";
+    Error::new(Code::InvalidArgument, message)
+}
+
 /// `code` without a byte order mark; line ends and everything else are left to Python.
 fn script_text(code: &[u8]) -> Result<&[u8]> {
     let refuse = |message: String| Err(Error::new(Code::InvalidArgument, message));
@@ -105,7 +136,7 @@ fn script_text(code: &[u8]) -> Result<&[u8]> {
         ));
     }
     if code.iter().all(u8::is_ascii_whitespace) {
-        return refuse("code: empty; send a Python script that prints its result".into());
+        return Err(empty());
     }
     Ok(code)
 }
@@ -128,6 +159,25 @@ mod tests {
             ("# coding", "# coding"),
         ] {
             assert_eq!(script(code.as_bytes()).unwrap(), expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn the_fences_around_a_script_become_empty_lines() {
+        for (code, expected) in [
+            ("```python\nprint(1)\n```", "         \nprint(1)\n   "),
+            ("\n```\r\nx\r\n```\r\n\n", "\n    \nx\r\n    \n\n"),
+            ("```py\nprint(1)\n", "     \nprint(1)\n"),
+            ("x = '''\n```\n'''", "x = '''\n```\n'''"),
+            ("```\na\n```\n```\nb\n```", "```\na\n```\n```\nb\n```"),
+            ("words\n```\na\n```", "words\n```\na\n```"),
+        ] {
+            let got = script(code.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(got).unwrap(), expected, "{code:?}");
+        }
+        for code in ["```", "```python\n```", "```\n\n```\n"] {
+            let error = script(code.as_bytes()).unwrap_err();
+            assert!(error.message().contains("empty"), "{code:?}");
         }
     }
 
