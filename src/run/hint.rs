@@ -1,7 +1,7 @@
 //! One sentence for the model on the mistakes that models make most.
 
 use super::isolation;
-use super::outcome::{Calls, Setting, Status};
+use super::remains::{Calls, Setting, Status};
 
 /// What a hint is made from.
 pub(crate) struct Facts<'a> {

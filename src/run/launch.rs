@@ -1,7 +1,7 @@
 //! From a plan to a running script: interpreter, staging directory, environment, working directory, child.
 
 use super::isolation::{self, Place};
-use super::outcome::Setting;
+use super::remains::Setting;
 use super::stage::Stage;
 use super::Inner;
 use crate::config::{IsolationLevel, Mode};

@@ -1,40 +1,12 @@
 //! How a run ended: the status, the text for the model, and the result as JSON.
 
-use super::{hint, isolation};
-use crate::config::Isolation;
+use super::complaint::{killed_by, last_error};
+use super::hint;
+pub use super::remains::Status;
+use super::remains::{Ending, Remains};
 use crate::json::{self, ObjectWriter};
-use crate::rpc::ledger::{CallState, Counts, Record};
 use crate::sys::child::ExitStatus;
 use std::fmt::Write as _;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
-
-/// How a run ended; the numbers are those of `enum ptc_status`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(i32)]
-pub enum Status {
-    /// The script ended with exit code 0.
-    Success = 0,
-    /// Another exit code, a signal, or a script that could not be started.
-    Error = 1,
-    /// The script ran longer than it may.
-    Timeout = 2,
-    /// The run was cancelled.
-    Interrupted = 3,
-}
-
-impl Status {
-    /// The name in the result's JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Status::Success => "success",
-            Status::Error => "error",
-            Status::Timeout => "timeout",
-            Status::Interrupted => "interrupted",
-        }
-    }
-}
 
 /// The result of a run.
 #[derive(Debug, Clone)]
@@ -91,74 +63,6 @@ impl Outcome {
     pub fn json(&self) -> &str {
         &self.json
     }
-}
-
-/// Why the script is no longer running.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// It ended by itself.
-    Exited(ExitStatus),
-    /// It was stopped at its deadline; the number of seconds as configured.
-    TimedOut { limit: String },
-    /// The host cancelled it.
-    Cancelled { reason: Option<String> },
-    /// It kept calling tools that it was refused.
-    Overrun,
-    /// It could not be started.
-    Failed { error: String },
-}
-
-/// What a run leaves behind, before it is put into words.
-#[derive(Debug)]
-pub(crate) struct Remains {
-    pub ending: Ending,
-    /// What the system says of the leader, also of one that was stopped. `None`: there was none.
-    pub exit: Option<ExitStatus>,
-    /// False: not a line of the script was executed.
-    pub started: bool,
-    /// What the interpreter said of a script that it did not run.
-    pub report: Option<String>,
-    /// It ended by an exception that nobody caught.
-    pub raised: bool,
-    pub duration: Duration,
-    pub stdout: Stream,
-    pub stderr: Stream,
-    pub stdout_path: Option<PathBuf>,
-    /// `None`: nobody could look.
-    pub survivors: Option<u32>,
-    pub calls: Calls,
-    pub notes: Vec<String>,
-    pub setting: Setting,
-}
-
-/// One captured stream.
-#[derive(Debug, Default)]
-pub(crate) struct Stream {
-    pub text: String,
-    pub bytes: u64,
-    pub truncated: bool,
-}
-
-/// A copy of the ledger.
-#[derive(Debug, Default)]
-pub(crate) struct Calls {
-    pub counts: Counts,
-    pub omitted: u64,
-    pub records: Vec<Arc<Record>>,
-}
-
-/// Where and how the script ran.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Setting {
-    pub mode: &'static str,
-    pub module: String,
-    pub cwd: Option<PathBuf>,
-    pub python: Option<PathBuf>,
-    pub tools: Vec<String>,
-    /// `requested`, `applied`, `missing` as JSON.
-    pub isolation: Option<String>,
-    /// The rules that the script ran under, if it was in a sandbox.
-    pub sandbox: Option<Isolation>,
 }
 
 /// What separates the two streams in the output of a script that did not succeed.
@@ -339,98 +243,11 @@ impl Remains {
     }
 }
 
-impl Calls {
-    pub(crate) fn unanswered(&self) -> impl Iterator<Item = &Arc<Record>> {
-        self.records
-            .iter()
-            .filter(|r| r.state() == CallState::Unanswered)
-    }
-
-    fn to_json(&self) -> String {
-        let entries: Vec<String> = self.records.iter().map(|r| r.to_json()).collect();
-        format!("[{}]", entries.join(","))
-    }
-}
-
 fn interruption(reason: Option<&str>) -> String {
     format!(
         "[execution interrupted - {}]",
         reason.unwrap_or("user sent a new message")
     )
-}
-
-fn killed_by(signal: i32, sandbox: Option<&Isolation>) -> String {
-    let name = signal_name(signal).map_or_else(
-        || format!("signal {signal}"),
-        |n| format!("{n} (signal {signal})"),
-    );
-    match (signal, isolation::limit_behind(signal, sandbox)) {
-        (libc::SIGKILL, None) => {
-            format!("The script was killed by {name}, not by ptc: perhaps out of memory.")
-        }
-        (libc::SIGKILL, Some(why)) => {
-            format!("The script was killed by {name}, not by ptc: {why}.")
-        }
-        (_, None) => format!("The script was ended by {name}."),
-        (_, Some(why)) => format!("The script was ended by {name}: {why}."),
-    }
-}
-
-fn signal_name(signal: i32) -> Option<&'static str> {
-    Some(match signal {
-        libc::SIGHUP => "SIGHUP",
-        libc::SIGINT => "SIGINT",
-        libc::SIGQUIT => "SIGQUIT",
-        libc::SIGILL => "SIGILL",
-        libc::SIGTRAP => "SIGTRAP",
-        libc::SIGABRT => "SIGABRT",
-        libc::SIGBUS => "SIGBUS",
-        libc::SIGFPE => "SIGFPE",
-        libc::SIGKILL => "SIGKILL",
-        libc::SIGUSR1 => "SIGUSR1",
-        libc::SIGSEGV => "SIGSEGV",
-        libc::SIGUSR2 => "SIGUSR2",
-        libc::SIGPIPE => "SIGPIPE",
-        libc::SIGALRM => "SIGALRM",
-        libc::SIGTERM => "SIGTERM",
-        libc::SIGXCPU => "SIGXCPU",
-        libc::SIGXFSZ => "SIGXFSZ",
-        libc::SIGSYS => "SIGSYS",
-        _ => return None,
-    })
-}
-
-/// The line that names the exception that the script has ended by, else the last line of all.
-fn last_error(stderr: &str, raised: bool) -> Option<String> {
-    let last = || stderr.lines().rev().find(|l| !l.trim().is_empty());
-    let line = raised
-        .then(|| exception_line(stderr))
-        .flatten()
-        .or_else(last)?;
-    let mut line = line.trim().to_string();
-    if let Some((at, _)) = line.char_indices().nth(500) {
-        line.truncate(at);
-        line.push('…');
-    }
-    Some(line)
-}
-
-/// The first line behind the frames of the last traceback. That of a group is drawn with bars, and the tracebacks of
-/// its members, further in, are none of their own.
-fn exception_line(stderr: &str) -> Option<&str> {
-    const ONE: &str = "Traceback (most recent call last):";
-    const GROUP: &str = "  + Exception Group Traceback (most recent call last):";
-    let lines: Vec<&str> = stderr.lines().collect();
-    let begins = |l: &str| l.starts_with(ONE) || l.starts_with(GROUP);
-    let at = lines.iter().rposition(|l| begins(l))?;
-    let bar = if lines[at].starts_with(GROUP) {
-        "  | "
-    } else {
-        ""
-    };
-    let behind = lines[at + 1..].iter().filter_map(|l| l.strip_prefix(bar));
-    let mut behind = behind.filter(|l| !l.is_empty() && !l.starts_with([' ', '[']));
-    behind.next()
 }
 
 /// Appends `line` on a line of its own, without a line break after it.
@@ -443,7 +260,9 @@ fn append_line(text: &mut String, line: &str) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::remains::{Calls, Setting, Stream};
     use super::*;
+    use std::time::Duration;
 
     fn remains(ending: Ending, stdout: &str, stderr: &str) -> Remains {
         let stream = |text: &str| Stream {

@@ -10,8 +10,8 @@
 //!   never called late.
 
 use super::launch::{Failure, Launched, Launcher};
-use super::outcome::{Calls, Ending, Remains, Stream as StreamText};
 use super::output::{Recorder, Spill};
+use super::remains::{Calls, Ending, Remains, Stream as StreamText};
 use super::{Inner, StopCause};
 use crate::capture::Capture;
 use crate::event::{Event, EventKind};
