@@ -1,5 +1,4 @@
 # level: guard
-# kernel: scope
 def attempt():
     """A socket of the host's that has no file."""
     with socket.socket(socket.AF_UNIX) as client:

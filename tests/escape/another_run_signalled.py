@@ -1,5 +1,4 @@
 # level: guard
-# kernel: scope
 def attempt():
     """A signal to another run of the same engine."""
     os.kill(SIBLING, signal.SIGCONT)

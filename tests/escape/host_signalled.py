@@ -1,5 +1,4 @@
 # level: guard
-# kernel: scope
 def attempt():
     """A signal to the host, of the harmless kind."""
     os.kill(HOST, signal.SIGCONT)

@@ -1,5 +1,4 @@
 # level: guard
-# kernel: scope
 def attempt():
     """A signal to another process of the same user."""
     os.kill(STRANGER, signal.SIGCONT)
