@@ -155,7 +155,7 @@ fn a_script_that_cannot_be_compiled_never_starts() {
         ("print(1)\nyield 5", "SyntaxError", 2),
         ("print(“x”)", "SyntaxError", 1),
         ("print(1)\r\n1 = x\r\n", "SyntaxError", 2),
-        ("```python\nprint(1)\n```", "SyntaxError", 1),
+        ("Here it is:\nprint(1)", "SyntaxError", 1),
         ("from __future__ import braces", "SyntaxError", 1),
         ("await x\n)", "SyntaxError", 2),
     ];
