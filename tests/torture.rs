@@ -82,6 +82,9 @@ fn a_result_that_is_wrong_is_noticed() {
         "hint_contains": "c", "output_max_bytes": 1, "exit_code": 1, "stdout_truncated": true, "survivors": 1,
     });
     for (key, expected) in wrong.as_object().unwrap() {
+        if key == "survivors" && cfg!(ptc_portable) {
+            continue;
+        }
         let mut expect = Map::new();
         expect.insert(key.clone(), expected.clone());
         let case = json!({"name": key, "code": "print('a' * 3)", "options": {}, "expect": expect});
