@@ -1,35 +1,28 @@
 //! Attempts to break out, each a script in `tests/escape/`: the level that must stop it does, and without isolation it
 //! succeeds, so that it is known to bite. As root and as an ordinary user.
 //!
-//! A script begins with what it needs: `level` (the level that must stop it), `root` (`only` or `no`), `machine`, and
-//! `limit` (settings of the sandbox). Where the system lacks what would stop it, the result has to say so.
+//! A script begins with what it needs: `level` (the level that must stop it), `kernel` (the measures that do, as the
+//! result names them), `root` (`only` or `no`), `machine`, `limit` (settings of the sandbox), and `signal` (it sends one to
+//! the victim). Where the system lacks what would stop it, the result has to say so.
 #![cfg(target_os = "linux")]
 
 mod support;
+#[path = "escape/support/world.rs"]
+mod world;
 
-use ptc::{Engine, EventKind, Host, Run};
-use serde_json::{json, Value};
+use ptc::{Engine, EventKind, Host};
+use serde_json::Value;
 use std::collections::HashMap;
-use std::io::Write as _;
-use std::net::TcpListener;
-use std::os::fd::AsRawFd as _;
-use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::{chown, PermissionsExt};
-use std::os::unix::net::{SocketAddr, UnixListener};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::Mutex;
 use support::{execute, quoted, Ran, TempDir};
-
-const PRELUDE: &str = include_str!("escape/support/prelude.py");
-const VERDICT: &str = include_str!("escape/support/verdict.py");
+use world::World;
 
 /// An account without any rights, on every system.
 const NOBODY: u32 = 65534;
-
-/// What a script that reads the host's memory finds.
-static IN_MEMORY: [u8; 16] = *b"sixteen bytes...";
 
 // ---- the scripts ----
 
@@ -90,6 +83,13 @@ impl Attempt {
         }
     }
 
+    /// What has to be there for that, as results name it.
+    fn measures(&self) -> impl Iterator<Item = &str> {
+        self.head("kernel")
+            .split(' ')
+            .filter(|name| !name.is_empty())
+    }
+
     fn isolation(&self, level: &str) -> Value {
         let limits = match level {
             "sandbox" => self.head("limit"),
@@ -102,136 +102,6 @@ impl Attempt {
 
 fn own_uid() -> u32 {
     std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap())
-}
-
-// ---- the world ----
-
-/// What scripts try to get at. Everything ends with it.
-struct World {
-    dir: TempDir,
-    python: Option<String>,
-    _unnamed: std::fs::File,
-    _server: TcpListener,
-    _abstract: UnixListener,
-    stranger: Child,
-    sibling: Run,
-    variables: Value,
-}
-
-impl World {
-    fn new() -> World {
-        let dir = TempDir::new();
-        let unnamed_path = dir.write("unnamed", "ESCAPE_CANARY=in a file");
-        let unnamed = std::fs::File::open(&unnamed_path).unwrap();
-        std::fs::remove_file(unnamed_path).unwrap();
-        let server = TcpListener::bind("127.0.0.1:0").unwrap();
-        let name = format!("escape-{}", std::process::id());
-        let address = SocketAddr::from_abstract_name(&name).unwrap();
-        let abstract_socket = UnixListener::bind_addr(&address).unwrap();
-        let stranger = Command::new("sleep").arg("1000").spawn().unwrap();
-        let python = std::env::var("ESCAPE_PYTHON").ok();
-        let (sibling, sibling_pid) = sibling(python.as_deref());
-        let variables = json!({
-            "UNNAMED": unnamed.as_raw_fd().to_string(),
-            "PORT": server.local_addr().unwrap().port().to_string(),
-            "ABSTRACT": name,
-            "STRANGER": stranger.id().to_string(),
-            "STRANGER_ADDRESS": address_of_stack(stranger.id()).to_string(),
-            "HOST_ADDRESS": (IN_MEMORY.as_ptr() as usize).to_string(),
-            "SIBLING": sibling_pid.to_string(),
-            "SETUID_ID": std::env::var("ESCAPE_SETUID_ID").unwrap_or_default(),
-        });
-        World {
-            dir,
-            python,
-            _unnamed: unnamed,
-            _server: server,
-            _abstract: abstract_socket,
-            stranger,
-            sibling,
-            variables,
-        }
-    }
-
-    /// What came of `attempt` at `level`.
-    fn attempt(&self, attempt: &Attempt, level: &str) -> Ran {
-        let place = self.dir.join(&format!("{}-{level}", attempt.name));
-        for folder in ["cwd", "out/folder"] {
-            std::fs::create_dir_all(place.join(folder)).unwrap();
-        }
-        std::fs::write(place.join("out/file"), "outside").unwrap();
-        let mut variables = self.variables.clone();
-        variables["OUT"] = place.join("out").to_string_lossy().into();
-        let mut config =
-            json!({"code_execution": {"isolation": attempt.isolation(level), "kill_grace": 1}});
-        if let Some(python) = &self.python {
-            config["python"] = python.as_str().into();
-        }
-        let options =
-            json!({"env": variables, "cwd": place.join("cwd"), "timeout": 100, "mode": "project"});
-        let code = format!("{PRELUDE}\n{}\n{VERDICT}", attempt.code);
-        execute(
-            &support::engine(&config.to_string()),
-            &options.to_string(),
-            code,
-        )
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        self.sibling.cancel(None);
-        let _ = support::wait(&self.sibling);
-        let _ = self.stranger.kill();
-        let _ = self.stranger.wait();
-    }
-}
-
-/// Another run, which goes on, and its process.
-fn sibling(python: Option<&str>) -> (Run, u64) {
-    let mut config = json!({"code_execution": {"kill_grace": 0.1}});
-    if let Some(python) = python {
-        config["python"] = python.into();
-    }
-    let engine = Engine::new(&config.to_string(), Host::new()).unwrap();
-    let run = engine
-        .start(
-            "import signal\nprint('up', flush=True)\nwhile True: signal.pause()",
-            "",
-        )
-        .unwrap();
-    // The handle of the engine may go: the run keeps what it needs.
-    std::mem::forget(engine);
-    let mut pid = None;
-    loop {
-        let event = run
-            .next_event(Some(support::PATIENCE))
-            .unwrap()
-            .expect("it goes on");
-        match event.kind() {
-            EventKind::Started => {
-                let data: Value = serde_json::from_slice(event.data()).unwrap();
-                pid = data["pid"].as_u64();
-            }
-            EventKind::Stdout => return (run, pid.unwrap()),
-            _ => {}
-        }
-    }
-}
-
-fn address_of_stack(pid: u32) -> usize {
-    loop {
-        // Until it has become the program it is a copy of this one.
-        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-        if let (true, Some(line)) = (
-            maps.contains("/sleep"),
-            maps.lines().find(|line| line.ends_with("[stack]")),
-        ) {
-            let end = line.split(['-', ' ']).nth(1).unwrap();
-            return usize::from_str_radix(end, 16).unwrap() - 64;
-        }
-        std::thread::yield_now();
-    }
 }
 
 // ---- the suite ----
@@ -254,9 +124,8 @@ fn judge(world: &World, attempt: &Attempt) -> Result<(), String> {
         let said = verdict(&ran);
         if said.starts_with("ESCAPED") {
             // What stops it is not to be had here, and the result has said so.
-            let missing = missing(&ran);
-            if !missing.is_empty() {
-                println!("{name}: {level}: skipped: without {}", missing.join("; "));
+            if let Some(missing) = missing(&ran, attempt) {
+                println!("{name}: {level}: skipped: without {missing}");
                 continue;
             }
             return Err(format!(
@@ -272,13 +141,15 @@ fn judge(world: &World, attempt: &Attempt) -> Result<(), String> {
     Ok(())
 }
 
-/// What the result says that this system lacks, but for what no attempt is about.
-fn missing(ran: &Ran) -> Vec<&str> {
+/// What the result names as missing of that which stops `attempt`.
+fn missing<'a>(ran: &'a Ran, attempt: &Attempt) -> Option<&'a str> {
     let missing = ran.json["isolation"]["missing"].as_array().unwrap().iter();
-    let named = missing.map(|m| m.as_str().unwrap());
-    named
-        .filter(|m| !m.starts_with("unix_sockets") && !m.starts_with("processes"))
-        .collect()
+    let mut named = missing.map(|m| m.as_str().unwrap());
+    named.find(|m| {
+        attempt
+            .measures()
+            .any(|name| m.split(':').next() == Some(name))
+    })
 }
 
 /// The line that an attempt has printed last; a script that was killed has not.
@@ -302,9 +173,14 @@ fn the_suite_alone() {
         return;
     }
     let world = World::new();
+    let only = std::env::var("ESCAPE_ONLY").unwrap_or_default();
     let attempts: Vec<Attempt> = Attempt::all()
         .into_iter()
         .filter(Attempt::applies)
+        .filter(|attempt| {
+            only.split(' ')
+                .any(|name| name.is_empty() || name == attempt.name)
+        })
         .collect();
     let queue = Mutex::new(attempts.iter());
     let faults = Mutex::new(Vec::new());
@@ -344,23 +220,69 @@ fn suite() -> Command {
     command
 }
 
-fn assert_stopped(command: &mut Command) {
+/// What the suite says.
+fn assert_stopped(command: &mut Command) -> String {
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
     println!("{said}");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success() && said.contains(" attempts\n"),
         "{errors}"
     );
+    said
+}
+
+/// On a kernel that lacks what stops them the same attempts succeed, and the result says what is missing.
+#[test]
+fn what_a_poorer_kernel_does_not_stop_is_told() {
+    if cfg!(ptc_portable) {
+        return println!("skipped: plain POSIX has nothing that could be missing");
+    }
+    let lacking = [
+        ("signalled_by_a_pipe", "landlock_scope"),
+        ("host_signalled", "landlock_scope"),
+        ("abstract_socket", "landlock_scope"),
+        ("file_made", "landlock_files"),
+        ("udp", "no_network"),
+        ("keyring_asked", "seccomp"),
+        ("own_child_traced", "seccomp"),
+    ];
+    let mut command = suite();
+    command.env("PTC_TEST_DENY", "landlock,seccomp");
+    command.env("ESCAPE_ONLY", lacking.map(|(name, _)| name).join(" "));
+    let said = assert_stopped(&mut command);
+    for (name, measure) in lacking {
+        // The first line stands behind the name of the test.
+        let told = said.contains(&format!("{name}: sandbox: skipped: without {measure}: "))
+            || said.contains(&format!("{name}: skipped: without isolation: "));
+        assert!(told, "{name}: {said}");
+    }
 }
 
 #[test]
 fn attempts_of_this_user_are_stopped() {
     let mut command = suite();
     // An ordinary user cannot make such a program, and lends none of root's own to a test.
-    command.env_remove("ESCAPE_SETUID_ID");
+    command
+        .env_remove("ESCAPE_SETUID_ID")
+        .env_remove("ESCAPE_CAPABLE_CAT");
     assert_stopped(&mut command);
+}
+
+/// A program with CAP_DAC_OVERRIDE of its own; empty where the file system takes none.
+fn capable_cat(dir: &TempDir, python: &str) -> PathBuf {
+    // struct vfs_ns_cap_data of linux/capability.h, revision 2: effective, and bit 1 permitted.
+    const GIVE: &str = "import os, struct, sys\n\
+        os.setxattr(sys.argv[1], 'security.capability', struct.pack('<5I', 0x02000001, 2, 0, 0, 0))";
+    let cat = dir.join("cat");
+    std::fs::copy("/bin/cat", &cat).unwrap();
+    let mut give = Command::new(python);
+    let given = give.args(["-c", GIVE]).arg(&cat).status();
+    match given {
+        Ok(status) if status.success() => cat,
+        _ => PathBuf::new(),
+    }
 }
 
 #[test]
@@ -377,7 +299,8 @@ fn attempts_of_an_ordinary_user_are_stopped() {
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let id = dir.join("id");
     std::fs::copy("/usr/bin/id", &id).unwrap();
-    std::fs::set_permissions(&id, PermissionsExt::from_mode(0o4755)).unwrap();
+    std::fs::set_permissions(&id, PermissionsExt::from_mode(0o6755)).unwrap();
+    let cat = capable_cat(&dir, python);
     let home = dir.join("home");
     std::fs::create_dir(&home).unwrap();
     chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
@@ -403,7 +326,8 @@ fn attempts_of_an_ordinary_user_are_stopped() {
     );
     command
         .env("ESCAPE_PYTHON", python)
-        .env("ESCAPE_SETUID_ID", &id);
+        .env("ESCAPE_SETUID_ID", &id)
+        .env("ESCAPE_CAPABLE_CAT", cat);
     command.env("HOME", &home).env("TMPDIR", &home);
     // The scripts are read where the repository is, which may be closed to others.
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/escape");
@@ -423,7 +347,8 @@ fn there_are_enough_attempts_and_each_says_what_it_is() {
     assert!(attempts.len() >= 40, "{}", attempts.len());
     for attempt in attempts {
         assert!(
-            !attempt.levels().is_empty() && attempt.code.contains("def attempt():\n    \"\"\""),
+            attempt.measures().next().is_some()
+                && attempt.code.contains("def attempt():\n    \"\"\""),
             "{}",
             attempt.name
         );
@@ -449,37 +374,52 @@ fn a_script_has_no_descriptors_but_its_three() {
 
 #[test]
 fn one_run_cannot_speak_for_another() {
-    let dir = TempDir::new();
-    let config = format!(
-        r#"{{"tools":[{{"name":"own"}}],"terminal":{{"cwd":{}}}}}"#,
-        quoted(dir.path())
-    );
-    let engine = Engine::new(&config, Host::new()).unwrap();
-    let other = Engine::new(&config, Host::new()).unwrap();
-    for second in [&engine, &other] {
-        let waiting = second
-            .start("import os\nprint(os.environ['PTC_RPC_SOCKET'], flush=True)\nwhile True: os.read(os.pipe()[0], 1)", "")
-            .unwrap();
-        let path = loop {
-            let event = waiting
-                .next_event(Some(support::PATIENCE))
-                .unwrap()
-                .unwrap();
-            if event.kind() == EventKind::Stdout {
-                break String::from_utf8_lossy(event.data()).trim().to_string();
-            }
-        };
-        let code = format!(
-            "import os, socket\nc = socket.socket(socket.AF_UNIX)\nc.connect({path:?})\n\
-             c.sendall(('{{\"token\": \"' + os.environ['PTC_RPC_TOKEN'] + '\"}}\\n{{\"id\": 1, \"tool\": \"own\", \"args\": {{}}}}\\n').encode())\n\
-             print(c.makefile().read())"
+    for level in ["none", "guard", "sandbox"] {
+        let dir = TempDir::new();
+        let config = format!(
+            r#"{{"tools":[{{"name":"own"}}],"terminal":{{"cwd":{}}},"code_execution":{{"isolation":"{level}"}}}}"#,
+            quoted(dir.path())
         );
-        let first = engine.start(code, "").unwrap();
-        let ran = support::wait(&first);
-        assert!(ran.printed().contains("\"error\""), "{}", ran.output());
-        assert!(ran.calls().is_empty());
-        waiting.cancel(None);
-        assert!(support::wait(&waiting).calls().is_empty());
+        let engine = Engine::new(&config, Host::new()).unwrap();
+        let other = Engine::new(&config, Host::new()).unwrap();
+        for second in [&engine, &other] {
+            speak_for_a_run_of(second, &engine);
+        }
     }
-    std::io::stdout().flush().unwrap();
+}
+
+/// A script on `first` tries to call the tools of a run on `second`: with its own token, with none, and with guesses.
+fn speak_for_a_run_of(second: &Engine, first: &Engine) {
+    let code = "import os\nprint(os.environ['PTC_RPC_SOCKET'], flush=True)\n\
+                while True: os.read(os.pipe()[0], 1)";
+    let waiting = second.start(code, "").unwrap();
+    let path = loop {
+        let event = waiting
+            .next_event(Some(support::PATIENCE))
+            .unwrap()
+            .unwrap();
+        if event.kind() == EventKind::Stdout {
+            break String::from_utf8_lossy(event.data()).trim().to_string();
+        }
+    };
+    let code = format!(
+        "import json, os, socket\n\
+         own = os.environ['PTC_RPC_TOKEN']\n\
+         guesses = [{{'token': t}} for t in (own, '', '0' * len(own), own[:-1], own * 2, None, True, 0, [own])]\n\
+         for greeting in guesses + [{{}}, []]:\n\
+         \x20   try:\n\
+         \x20       c = socket.socket(socket.AF_UNIX)\n\
+         \x20       c.connect({path:?})\n\
+         \x20       c.sendall((json.dumps(greeting) + '\\n{{\"id\": 1, \"tool\": \"own\", \"args\": {{}}}}\\n').encode())\n\
+         \x20       print('said', c.makefile().read())\n\
+         \x20   except OSError as error:\n\
+         \x20       print('said \"error\"', error)"
+    );
+    let ran = support::wait(&first.start(code, "").unwrap());
+    let answers = ran.printed().split("said ").skip(1);
+    let refused = answers.filter(|answer| answer.contains("\"error\"") || answer.trim().is_empty());
+    assert_eq!(refused.count(), 11, "{}", ran.output());
+    assert!(ran.calls().is_empty());
+    waiting.cancel(None);
+    assert!(support::wait(&waiting).calls().is_empty());
 }

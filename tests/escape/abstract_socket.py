@@ -1,4 +1,5 @@
 # level: guard
+# kernel: landlock_scope
 def attempt():
     """A socket of the host's that has no file."""
     with socket.socket(socket.AF_UNIX) as client:

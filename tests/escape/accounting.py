@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: seccomp
 # root: only
 def attempt():
     """The book of all processes (switched off, as it is)."""

@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: seccomp
 # root: only
 def attempt():
     """A program for the kernel."""

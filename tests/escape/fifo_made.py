@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: landlock_files
 def attempt():
     """A fifo outside."""
     os.mkfifo(f"{OUT}/fifo")

@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: landlock_files
 def attempt():
     """A file outside, made longer."""
     open(f"{OUT}/file", "a").write("more")

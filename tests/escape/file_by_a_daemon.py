@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: landlock_files
 def attempt():
     """A file outside by a process that has left session and group."""
     def inside():

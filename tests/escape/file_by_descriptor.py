@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: landlock_files
 def attempt():
     """A file outside through an open folder."""
     fd = os.open("new", os.O_WRONLY | os.O_CREAT, dir_fd=os.open(OUT, os.O_PATH))

@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: landlock_files
 def attempt():
     """A file from outside moved to where it can be changed."""
     os.rename(f"{OUT}/file", "file")

@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: landlock_files
 def attempt():
     """A file of the script's moved outside."""
     open("mine", "w").close()

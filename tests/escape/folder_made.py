@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: landlock_files
 def attempt():
     """A new folder outside."""
     os.mkdir(f"{OUT}/new")

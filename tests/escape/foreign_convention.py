@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: seccomp
 # machine: x86_64
 def attempt():
     """System calls in the manner of 32-bit programs."""

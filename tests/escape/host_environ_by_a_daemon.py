@@ -1,4 +1,5 @@
 # level: guard
+# kernel: landlock_scope
 def attempt():
     """The same by a process that has left session and group."""
     ours, theirs = os.pipe()

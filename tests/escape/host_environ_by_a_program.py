@@ -1,4 +1,5 @@
 # level: guard
+# kernel: landlock_scope
 def attempt():
     """The same with a program that the script starts."""
     import subprocess

@@ -1,4 +1,5 @@
 # level: guard
+# kernel: landlock_scope
 def attempt():
     """The same through a link of the script's own."""
     os.symlink(f"/proc/{HOST}", "way")

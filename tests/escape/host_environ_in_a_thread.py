@@ -1,4 +1,5 @@
 # level: guard
+# kernel: landlock_scope
 def attempt():
     """The same in a thread of the script."""
     import concurrent.futures

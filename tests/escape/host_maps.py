@@ -1,4 +1,5 @@
 # level: guard
+# kernel: landlock_scope
 def attempt():
     """Where everything lies in the host's memory."""
     return len(open(f"/proc/{HOST}/maps").read())

@@ -1,4 +1,5 @@
 # level: guard
+# kernel: landlock_scope
 def attempt():
     """What the host has in its memory."""
     for line in open(f"/proc/{HOST}/maps"):

@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: seccomp
 # root: only
 def attempt():
     """The name of the machine (the one that it has)."""

@@ -1,4 +1,5 @@
 # level: guard
+# kernel: landlock_scope
 def attempt():
     """The host under a debugger."""
     PTRACE_SEIZE, PTRACE_DETACH = 0x4206, 17

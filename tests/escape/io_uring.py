@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: seccomp
 def attempt():
     """A ring that opens sockets by itself."""
     params = ctypes.create_string_buffer(256)

@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: no_network
 def attempt():
     """The other internet."""
     if not socket.has_ipv6 or not os.path.exists("/proc/net/if_inet6"):

@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: seccomp
 # root: only
 def attempt():
     """A part of the kernel (one that is none)."""

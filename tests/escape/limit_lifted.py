@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: open_files
 # limit: "open_files":50
 def attempt():
     """A limit, lifted."""

@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: landlock_files
 def attempt():
     """A link outside."""
     os.symlink("x", f"{OUT}/link")

@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: seccomp
 # root: only
 def attempt():
     """A file system on top of another."""

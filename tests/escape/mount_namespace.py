@@ -1,4 +1,5 @@
 # level: guard
+# kernel: capabilities
 # root: only
 def attempt():
     """Root's power over mounts."""

@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: seccomp
 def attempt():
     """The memory of the script's own child."""
     pid = os.fork()

@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: seccomp
 def attempt():
     """A debugger on the script's own child."""
     pid = os.fork()

@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: seccomp
 def attempt():
     """Page faults of the script's own."""
     return reached("userfaultfd", 1)

@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: no_network
 # root: only
 def attempt():
     """All packets of the machine."""

@@ -1,4 +1,5 @@
 # level: guard
+# kernel: landlock_scope
 def attempt():
     """Another process of the same user under a debugger."""
     PTRACE_ATTACH, PTRACE_DETACH = 16, 17

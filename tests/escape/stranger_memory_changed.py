@@ -1,4 +1,5 @@
 # level: guard
+# kernel: landlock_scope
 def attempt():
     """Another process's memory changed."""
     was = read_memory(STRANGER, STRANGER_ADDRESS)

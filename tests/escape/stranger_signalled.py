@@ -1,4 +1,5 @@
 # level: guard
+# kernel: landlock_scope
 def attempt():
     """A signal to another process of the same user."""
     os.kill(STRANGER, signal.SIGCONT)

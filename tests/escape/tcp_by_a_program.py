@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: no_network
 def attempt():
     """A connection by a program that the script starts."""
     import subprocess

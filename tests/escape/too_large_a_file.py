@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: file_mb
 # limit: "file_mb":2
 def attempt():
     """A file larger than is allowed."""

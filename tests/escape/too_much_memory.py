@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: memory_mb
 # limit: "memory_mb":300
 def attempt():
     """More memory than is given."""

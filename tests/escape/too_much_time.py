@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: cpu_seconds
 # limit: "cpu_seconds":1
 def attempt():
     """More time of the processor than is allowed."""

@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: no_network
 def attempt():
     """Packets."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as packets:

@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: seccomp
 def attempt():
     """The same with the call that makes processes."""
     import subprocess

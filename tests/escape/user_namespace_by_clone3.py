@@ -1,4 +1,5 @@
 # level: sandbox
+# kernel: seccomp
 def attempt():
     """The same with the newer call."""
     args = (ctypes.c_uint64 * 11)(0x10000000, 0, 0, 0, 17)

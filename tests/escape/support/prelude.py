@@ -4,15 +4,20 @@ import ctypes, errno, os, signal, socket, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
 HOST, UID = os.getppid(), os.getuid()
 STRANGER, SIBLING, UNNAMED = (int(os.environ[name]) for name in ("STRANGER", "SIBLING", "UNNAMED"))
+VICTIM, SIGNAL = int(os.environ["VICTIM"]), int(os.environ["SIGNAL"])
 HOST_ADDRESS, STRANGER_ADDRESS = (int(os.environ[name]) for name in ("HOST_ADDRESS", "STRANGER_ADDRESS"))
 OUT = os.environ["OUT"]
+F_SETSIG = 10
 BUFFER = ctypes.create_string_buffer(b"sixteen bytes of", 16)
 
 NAMES = """
 ptrace 101 117|process_vm_readv 310 270|process_vm_writev 311 271|pidfd_open 434 434|pidfd_send_signal 424 424
 pidfd_getfd 438 438|kcmp 312 272|unshare 272 97|clone 56 220|clone3 435 435|mount 165 40|add_key 248 217|bpf 321 280
 perf_event_open 298 241|userfaultfd 323 282|name_to_handle_at 303 264|open_by_handle_at 304 265|adjtimex 159 171
-sethostname 170 161|init_module 175 105|acct 163 89|io_uring_setup 425 425
+sethostname 170 161|init_module 175 105|acct 163 89|io_uring_setup 425 425|tgkill 234 131|rt_sigqueueinfo 129 138
+get_robust_list 274 100|move_pages 279 239|process_madvise 440 440|renameat2 316 276|kexec_load 246 104|reboot 169 142
+settimeofday 164 170|clock_settime 227 112|setdomainname 171 162|syslog 103 116|setns 308 268|fsopen 430 430
+open_tree 428 428|pivot_root 155 41|fanotify_init 300 262|keyctl 250 219|swapon 167 224|iopl 172 -1
 """
 MACHINE = os.uname().machine
 NUMBERS = {
@@ -44,6 +49,59 @@ def reached(name, *arguments):
         if error.errno in (errno.EPERM, errno.EACCES, errno.ENOSYS):
             raise
     return "reached"
+
+
+def arrived():
+    """Whether the victim, which takes no signals, has one waiting for it. No other attempt sends this one."""
+    waiting = [int(line.split()[1], 16) for line in open(f"/proc/{VICTIM}/status") if line[:6] in ("SigPnd", "ShdPnd")]
+    return "arrived" if any(signals >> SIGNAL - 1 & 1 for signals in waiting) else None
+
+
+def made_without_a_name(folder):
+    """A file in `folder` that goes when it is closed."""
+    if not os.access(folder, os.W_OK):
+        raise Skip(f"{folder} is not the user's to write")
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600)
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.EROFS):
+            raise Skip(f"{folder} knows no such files")
+        raise
+
+
+def opened_to_write(path):
+    """A descriptor of `path`, to which nothing is written."""
+    try:
+        return os.open(path, os.O_WRONLY)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.EROFS):
+            raise Skip(f"{path}: {error}")
+        raise
+
+
+def family(number, kind, protocol=0):
+    """A socket of this family, if the kernel knows it."""
+    try:
+        with socket.socket(number, kind, protocol) as made:
+            return made.fileno()
+    except OSError as error:
+        if error.errno in (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT, errno.ESOCKTNOSUPPORT):
+            raise Skip("this kernel has no such sockets")
+        raise
+
+
+def program(variable):
+    """The path of a program that root has prepared for the test."""
+    path = os.environ.get(variable)
+    if not path or os.statvfs(path).f_flag & os.ST_NOSUID:
+        raise Skip("there is no such program, or not where it gives anything")
+    return path
+
+
+def host_has(capability):
+    for line in open(f"/proc/{HOST}/status"):
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16) >> capability & 1
 
 
 def vectors(data, address):
