@@ -16,8 +16,10 @@ const fn set(numbers: &[u32]) -> Set {
     set
 }
 
-/// CAP_SYS_PTRACE, CAP_SYS_ADMIN and CAP_PERFMON. The last is enough for `mm_access`.
-pub(super) const DANGEROUS: Set = set(&[19, 21, 38]);
+/// By which root reads the memory of processes: CAP_SYS_PTRACE, CAP_SYS_ADMIN and CAP_PERFMON, the last of which is
+/// enough for `mm_access`; and past every process that of the machine: CAP_SYS_RAWIO (`/proc/kcore`, `/dev/mem`) and
+/// CAP_SYS_MODULE.
+pub(super) const DANGEROUS: Set = set(&[16, 17, 19, 21, 38]);
 
 /// What a root that works on files needs: CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL, CAP_SETGID,
 /// CAP_SETUID and CAP_NET_BIND_SERVICE. A sandbox keeps these and no other, also none that a later kernel brings:

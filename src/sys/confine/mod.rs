@@ -7,7 +7,7 @@
 //! | name | since | what for |
 //! |---|---|---|
 //! | `no_new_privs` | Linux 3.5 | setuid programs give nothing, and root's capabilities do not come back at exec |
-//! | `capabilities` | always | CAP_SYS_PTRACE, CAP_PERFMON and CAP_SYS_ADMIN go, by which root reads what it likes; in a sandbox all but those about files |
+//! | `capabilities` | always | CAP_SYS_PTRACE, CAP_PERFMON, CAP_SYS_ADMIN, CAP_SYS_RAWIO and CAP_SYS_MODULE go, by which root reads what it likes; in a sandbox all but those about files |
 //! | `landlock_scope` | Linux 6.12 (ABI 6) | a domain of its own: no access to processes outside it, no signals to them, no abstract sockets of theirs |
 //! | `landlock_files` | Linux 5.13 (ABI 1) | sandbox: writing, and where that is wanted reading, only where it is allowed |
 //! | `unix_sockets` | Linux 7.1 (ABI 9) | sandbox: no socket in the file system but the engine's and the script's own |

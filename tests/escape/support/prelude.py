@@ -17,7 +17,11 @@ perf_event_open 298 241|userfaultfd 323 282|name_to_handle_at 303 264|open_by_ha
 sethostname 170 161|init_module 175 105|acct 163 89|io_uring_setup 425 425|tgkill 234 131|rt_sigqueueinfo 129 138
 get_robust_list 274 100|move_pages 279 239|process_madvise 440 440|renameat2 316 276|kexec_load 246 104|reboot 169 142
 settimeofday 164 170|clock_settime 227 112|setdomainname 171 162|syslog 103 116|setns 308 268|fsopen 430 430
-open_tree 428 428|pivot_root 155 41|fanotify_init 300 262|keyctl 250 219|swapon 167 224|iopl 172 -1
+open_tree 428 428|pivot_root 155 41|fanotify_init 300 262|keyctl 250 219|swapon 167 224|iopl 172 -1|socketpair 53 199|setrlimit 160 164
+prlimit64 302 261
+io_uring_enter 426 426|io_uring_register 427 427|umount2 166 39|move_mount 429 429|fsconfig 431 431|fsmount 432 432
+fspick 433 433|mount_setattr 442 442|request_key 249 218|quotactl 179 60|quotactl_fd 443 443|clock_adjtime 305 266
+vhangup 153 58|swapoff 168 225|finit_module 313 273|delete_module 176 106|kexec_file_load 320 294|ioperm 173 -1
 """
 MACHINE = os.uname().machine
 NUMBERS = {
@@ -98,10 +102,36 @@ def program(variable):
     return path
 
 
-def host_has(capability):
-    for line in open(f"/proc/{HOST}/status"):
+def lower():
+    """The limit that marks a run, one less, as struct rlimit."""
+    import resource
+    soft, hard = (1 << 40 if limit < 0 else limit - 1 for limit in resource.getrlimit(15))
+    return struct.pack("QQ", soft, hard)
+
+
+def powers(process):
+    """The capabilities of a process, as a set of bits."""
+    for line in open(f"/proc/{process}/status"):
         if line.startswith("CapEff:"):
-            return int(line.split()[1], 16) >> capability & 1
+            return int(line.split()[1], 16)
+
+
+def host_has(capability):
+    return powers(HOST) >> capability & 1
+
+
+def any_reached(*calls):
+    """The names of those of `calls` that the kernel has looked at; raises what stops the last one if none was."""
+    names, refusal = [], OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    for name, *arguments in calls:
+        try:
+            names.append(reached(name, *arguments) and name)
+        except OSError as error:
+            if error.errno != errno.ENOSYS:
+                refusal = error
+    if names:
+        return names
+    raise refusal
 
 
 def vectors(data, address):
