@@ -22,9 +22,10 @@ pub enum EventKind {
     /// Bytes that the script wrote to stderr, cut anywhere.
     Stderr = 3,
     /// A tool call has begun. Data: a JSON object with `id`, `tool`, `args_preview`, and `"built_in": true` where the engine
-    /// answers it itself.
+    /// answers it itself. What the script wrote before it called has been told before.
     Call = 4,
-    /// A call has ended. Data: its entry in the result's `tool_calls`.
+    /// A call has ended; told once for each, before the answer leaves. A call whose turn had not come when the run ended
+    /// has no [`EventKind::Call`]. Data: its entry in the result's `tool_calls`.
     CallEnd = 5,
     /// The run has ended. Data: a JSON object with `status` and `duration_seconds`.
     End = 6,

@@ -98,6 +98,101 @@ fn pushed_events_tell_all_in_order() {
     }
 }
 
+/// Lines and calls in turn; both streams are written without a buffer.
+const TURNS: &str = "
+import hermes_tools, os
+for i in range(100):
+    os.write(1, b'out %d\\n' % i)
+    os.write(2, b'err %d\\n' % i)
+    hermes_tools.echo(value=i)
+";
+
+fn assert_in_turns(events: &[Event]) {
+    assert_in_order(events);
+    let of_calls = |kind| {
+        events
+            .iter()
+            .enumerate()
+            .filter(move |(_, e)| e.kind() == kind)
+    };
+    for (turn, (at, _)) in of_calls(EventKind::Call).enumerate() {
+        for (kind, word) in [(EventKind::Stdout, "out"), (EventKind::Stderr, "err")] {
+            let written: String = (0..=turn).map(|i| format!("{word} {i}\n")).collect();
+            let told = stream_of(&events[..at], kind);
+            assert_eq!(
+                String::from_utf8_lossy(&told),
+                written,
+                "before call {turn}"
+            );
+        }
+    }
+    let begins = of_calls(EventKind::Call).map(|(at, _)| at).skip(1);
+    let ends = of_calls(EventKind::CallEnd).map(|(at, _)| at);
+    assert!(ends.zip(begins).all(|(end, next)| end < next));
+}
+
+#[test]
+fn output_and_calls_are_told_in_the_order_in_which_the_script_made_them() {
+    for threads in [0, 1, 4] {
+        let log = Log::default();
+        let host = log
+            .clone()
+            .of(Host::new().threads(threads).dispatch(reply_with_value));
+        execute(&new_engine(host), "", TURNS).printed();
+        assert_in_turns(&log.until_end(1));
+    }
+    let engine = new_engine(Host::new());
+    let run = engine.start(TURNS, "").unwrap();
+    assert_in_turns(&pull(&run, reply_with_value));
+}
+
+/// Calls that are answered, cancelled and made just as their run ends.
+#[test]
+fn whatever_races_with_the_end_each_call_ends_once_and_the_end_is_last() {
+    let code = "
+import hermes_tools
+while True:
+    hermes_tools.parallel([lambda i=i: hermes_tools.echo(value=i) for i in range(24)])";
+    let engine = new_engine(Host::new());
+    for round in 0..30 {
+        let run = engine.start(code, "").unwrap();
+        let cancels = run.clone();
+        let seen = AtomicUsize::new(0);
+        let events = pull(&run, move |call| {
+            if seen.fetch_add(1, Ordering::SeqCst) == round {
+                cancels.cancel(None);
+            }
+            // Refused for a call that has ended with its run.
+            drop(call.reply("null"));
+        });
+        let mut begun = HashSet::new();
+        let mut ended = HashSet::new();
+        for event in &events {
+            let id = || data(event)["id"].as_u64().unwrap();
+            match event.kind() {
+                EventKind::Call => {
+                    assert!(begun.insert(id()) && !ended.contains(&id()), "{event:?}")
+                }
+                EventKind::CallEnd => assert!(ended.insert(id()), "{event:?}"),
+                _ => {}
+            }
+        }
+        assert!(begun.is_subset(&ended));
+        assert_eq!(events.last().unwrap().kind(), EventKind::End);
+        let ran = wait(&run);
+        assert_eq!(ran.status(), "interrupted");
+        assert_eq!(ran.json["tool_calls_made"], ended.len());
+        let unanswered = ran
+            .of_calls("state")
+            .iter()
+            .filter(|s| **s != "answered")
+            .count();
+        let told = events.iter().filter(|e| e.kind() == EventKind::CallEnd);
+        let told = told.filter(|e| data(e)["state"] == "unanswered").count();
+        assert_eq!(told, unanswered);
+    }
+}
+
 #[test]
 fn no_two_events_of_a_run_are_delivered_at_once() {
     let inside = AtomicBool::new(false);

@@ -53,9 +53,10 @@ pub enum ptc_event_kind {
     /// Bytes that the script wrote to stderr, cut anywhere.
     PTC_EVENT_STDERR = 3,
     /// A tool call has begun (`ptc_event_call`). Data: a JSON object with `id`, `tool`, `args_preview`, and `"built_in": true`
-    /// where the engine answers it itself.
+    /// where the engine answers it itself. What the script wrote before it called has been told before.
     PTC_EVENT_CALL = 4,
-    /// A call has ended. Data: its entry in the result's `tool_calls`.
+    /// A call has ended; told once for each, before the answer leaves. A call whose turn had not come when the run ended has
+    /// no `PTC_EVENT_CALL`. Data: its entry in the result's `tool_calls`.
     PTC_EVENT_CALL_END = 5,
     /// The run has ended; no event follows. Data: a JSON object with `status` and `duration_seconds`.
     PTC_EVENT_END = 6,

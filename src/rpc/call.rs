@@ -107,12 +107,22 @@ enum Phase {
     Deferred,
 }
 
+/// What listeners know of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Nothing,
+    Begin,
+    End,
+}
+
 /// An open call with all that its answer needs.
 #[derive(Debug)]
 pub(crate) struct Pending {
     call: Call,
     wire_id: String,
     phase: Mutex<Phase>,
+    /// Held while something is told of the call, so that its end is told once and nothing after it.
+    told: Mutex<Told>,
     pub(crate) record: Arc<Record>,
     pub(crate) connection: Arc<Connection>,
     pub(crate) exchange: Arc<Exchange>,
@@ -247,6 +257,7 @@ impl Pending {
             })),
             wire_id: request.id,
             phase: Mutex::new(Phase::Queued),
+            told: Mutex::new(Told::Nothing),
             record,
             connection,
             exchange,
@@ -299,12 +310,33 @@ impl Pending {
         was_open
     }
 
+    /// Tells by `tell` that the call has begun, unless its end was told; whether it was.
+    pub(crate) fn tell_begin(&self, tell: impl FnOnce()) -> bool {
+        let mut told = self.told();
+        let is_news = *told == Told::Nothing;
+        if is_news {
+            *told = Told::Begin;
+            tell();
+        }
+        is_news
+    }
+
+    /// Tells the run that the call has ended, unless it knows.
+    pub(crate) fn tell_end(&self) {
+        let mut told = self.told();
+        if std::mem::replace(&mut *told, Told::End) != Told::End {
+            self.exchange.ended(&self.record);
+        }
+    }
+
     fn finish(&self, answer: Answer<'_>) -> Result<()> {
         let (outcome, state, frame) = self.frame(answer);
-        self.record.close(state, frame.len());
+        if !self.exchange.book(&self.record, state, frame.len()) {
+            return Err(gone(self.id()));
+        }
         // Told first: what the script does with the answer, and the call that takes this one's place, come after it.
-        self.exchange.ended(&self.record);
-        self.exchange.release(self, state);
+        self.tell_end();
+        self.exchange.release(self);
         self.connection.send(frame);
         self.connection.count_closed();
         outcome
@@ -345,6 +377,10 @@ impl Pending {
             return failed(Code::InvalidArgument, message);
         }
         (Ok(()), CallState::Answered, frame)
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn phase(&self) -> MutexGuard<'_, Phase> {

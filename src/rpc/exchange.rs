@@ -46,12 +46,13 @@ pub(crate) struct Policy {
     pub redactor: Arc<Redactor>,
 }
 
-/// What the run wants to hear of its calls. No lock of this module is held during a call of these.
+/// What the run wants to hear of its calls. No lock of this module is held during a call of these, but for the one that
+/// orders what is told of this very call.
 pub(crate) trait Observer: Send + Sync {
     /// It is this call's turn: show it to the host. Runs on the thread that serves.
     fn offer(&self, call: &Arc<Pending>);
-    /// A call has ended, answered or not.
-    fn ended(&self, record: &Arc<Record>);
+    /// A call has ended, answered or not. Told once a call, before [`Exchange::close`] returns.
+    fn ended(&self, record: &Record);
     /// The script was refused [`MAX_REFUSALS`] times.
     fn overrun(&self);
 }
@@ -320,13 +321,23 @@ impl Exchange {
         }
     }
 
-    /// Takes a call that was claimed out of the books and gives its place to the next.
-    pub(crate) fn release(self: &Arc<Self>, pending: &Pending, state_reached: CallState) {
+    /// Enters how a call that was claimed has ended; false when its run has ended before.
+    pub(crate) fn book(&self, record: &Record, reached: CallState, reply_bytes: usize) -> bool {
+        let mut state = self.state();
+        if state.closed {
+            return false;
+        }
+        record.close(reached, reply_bytes);
+        if reached == CallState::Answered {
+            state.ledger.count_answer();
+        }
+        true
+    }
+
+    /// Gives the place of a call that has ended to the next.
+    pub(crate) fn release(self: &Arc<Self>, pending: &Pending) {
         let turns = {
             let mut state = self.state();
-            if state_reached == CallState::Answered {
-                state.ledger.count_answer();
-            }
             self.forget(&mut state, pending);
             self.next_turns(&mut state)
         };
@@ -353,7 +364,7 @@ impl Exchange {
     }
 
     /// Tells the run that a call has ended.
-    pub(crate) fn ended(&self, record: &Arc<Record>) {
+    pub(crate) fn ended(&self, record: &Record) {
         if let Some(observer) = self.observer.upgrade() {
             observer.ended(record);
         }
@@ -417,8 +428,8 @@ impl Exchange {
         };
         for pending in orphans {
             if pending.abandon() {
-                self.ended(&pending.record);
-                self.release(&pending, CallState::Unanswered);
+                pending.tell_end();
+                self.release(&pending);
             }
         }
         self.wake_listener();
@@ -443,9 +454,10 @@ impl Exchange {
             connection.close();
         }
         for pending in open {
-            if pending.abandon() {
-                self.ended(&pending.record);
-            }
+            pending.abandon();
+            // Also a call that somebody is answering just now: the answer comes too late, and so would its end.
+            pending.record.close(CallState::Unanswered, 0);
+            pending.tell_end();
         }
     }
 

@@ -8,6 +8,7 @@
 //! | `stage.rs` | the private directory with script, module and socket |
 //! | `launch.rs` | interpreter, environment and working directory; the child is made |
 //! | `supervise.rs` | the poll loop: output, exit, deadline, cancel, kill |
+//! | `streams.rs` | the script's pipes: read, cleaned, recorded, told |
 //! | `output.rs` | what is written, kept and spilled |
 //! | `remains.rs` | the facts that are left in the end |
 //! | `outcome.rs`, `complaint.rs`, `hint.rs` | the result in words and as JSON |
@@ -22,6 +23,7 @@ mod output;
 pub(crate) mod plan;
 mod remains;
 mod stage;
+mod streams;
 mod supervise;
 
 use crate::error::{Code, Error, Result};
@@ -42,8 +44,9 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
+use streams::Streams;
 
 pub(crate) use handle::own_process;
 pub use handle::Run;
@@ -95,6 +98,8 @@ pub(crate) struct Inner {
     stop: Mutex<Option<StopCause>>,
     /// Wakes the supervisor: written by whoever stops the run, read by the supervisor's poll.
     wake: Wake,
+    /// What the script writes, from its start.
+    streams: OnceLock<Streams>,
     pulled: PullQueue,
     pushed: PushQueue,
     end: Mutex<Option<Arc<Outcome>>>,
@@ -155,6 +160,7 @@ impl Inner {
             began: Instant::now(),
             stop: Mutex::new(None),
             wake,
+            streams: OnceLock::new(),
             pushed: PushQueue::default(),
             end: Mutex::new(None),
             ended: Condvar::new(),
@@ -316,22 +322,31 @@ impl Inner {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn announce(&self, pending: &Pending) {
+    /// Tells listeners that a call has begun; false when it has ended meanwhile, and nobody needs to serve it.
+    fn announce(&self, pending: &Pending) -> bool {
         if !self.is_listened_to() {
-            return;
+            return true;
         }
+        // A listener that is behind gets no more than it has room for, in whatever order that is.
+        if let Some(streams) = self.streams.get().filter(|_| !self.pulled.is_full()) {
+            streams.catch_up(self);
+        }
+        pending.tell_begin(|| self.tell(self.begin_of(pending)))
+    }
+
+    fn begin_of(&self, pending: &Pending) -> Event {
         let mut data = ObjectWriter::default();
         data.raw("id", pending.id())
             .string("tool", pending.call().tool())
             .string("args_preview", &pending.record.args_preview);
-        self.tell(match self.built_in_for(pending) {
+        match self.built_in_for(pending) {
             // There is nothing for the host to answer.
             Some(_) => {
                 data.raw("built_in", true);
                 Event::new(EventKind::Call, data.finish())
             }
             None => Event::of_call(pending.call().clone(), data.finish()),
-        });
+        }
     }
 
     /// Who serves the call if the host does not.
@@ -368,13 +383,16 @@ impl Observer for Inner {
         panic::rehearse("offer", &self.plan.code);
         if let Some(session) = self.built_in_for(pending) {
             let _ = pending.call().defer();
-            self.announce(pending);
-            return session.begin(pending.call());
+            if self.announce(pending) {
+                session.begin(pending.call());
+            }
+            return;
         }
         match self.wiring.calls_go {
             CallsGo::ToDispatch => {
-                self.announce(pending);
-                self.dispatch(pending);
+                if self.announce(pending) {
+                    self.dispatch(pending);
+                }
             }
             CallsGo::ToQueue => {
                 // Whoever pulls it may answer at once, so it is deferred before it can be pulled.
@@ -388,7 +406,7 @@ impl Observer for Inner {
         }
     }
 
-    fn ended(&self, record: &Arc<Record>) {
+    fn ended(&self, record: &Record) {
         if let Some(session) = &self.built_in {
             session.call_ended(record.id);
         }

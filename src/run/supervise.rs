@@ -10,26 +10,18 @@
 //!   never called late.
 
 use super::launch::{Failure, Launched, Launcher};
-use super::output::{Recorder, Spill};
 use super::remains::{Calls, Ending, Remains, Stream as StreamText};
+use super::streams::Streams;
 use super::{Inner, StopCause};
-use crate::capture::Capture;
 use crate::event::{Event, EventKind};
 use crate::json::{self, ObjectWriter};
 use crate::panic;
 use crate::rpc::exchange::Exchange;
 use crate::sys::child::ExitStatus;
 use crate::sys::poll::{deadline_after, has_passed, poll, PollFd};
-use crate::sys::{fd, random, scan};
-use crate::text::{RedactingStream, Redactor};
-use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::path::PathBuf;
+use crate::sys::scan;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// What one stream may take of a wake-up before the deadline and the other stream get their turn.
-const READ_BUDGET: usize = 256 * 1024;
 
 /// How long pipes are read after the leader's exit: a survivor that holds them must not delay the result.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -67,19 +59,22 @@ pub(super) fn execute(run: &Arc<Inner>, launcher: &Launcher) -> Remains {
     panic::rehearse("launch", &run.plan.code);
     match launcher.launch(run) {
         Ok(launched) => {
-            let _closing = Closing(Arc::clone(&launched.exchange));
+            let _closing = Closing(Arc::clone(run), Arc::clone(&launched.exchange));
             Supervisor::new(run, launched, deadline).supervise()
         }
         Err(failure) => not_started(run, *failure),
     }
 }
 
-/// Ends the conversation with the script also where a panic leaves by the back door.
-struct Closing(Arc<Exchange>);
+/// Ends the conversation with the script, and closes its pipes, also where a panic leaves by the back door.
+struct Closing(Arc<Inner>, Arc<Exchange>);
 
 impl Drop for Closing {
     fn drop(&mut self) {
-        self.0.close();
+        self.1.close();
+        if let Some(streams) = self.0.streams.get() {
+            streams.discard();
+        }
     }
 }
 
@@ -129,39 +124,24 @@ fn not_started(run: &Inner, failure: Failure) -> Remains {
 struct Supervisor<'a> {
     run: &'a Arc<Inner>,
     launched: Launched,
-    stdout: Stream,
-    stderr: Stream,
+    streams: &'a Streams,
     phase: Phase,
     deadline: Option<Instant>,
 }
 
 impl<'a> Supervisor<'a> {
-    fn new(run: &'a Arc<Inner>, launched: Launched, deadline: Option<Instant>) -> Self {
-        let config = &run.plan.config;
-        let spill = config.spill_dir.as_ref().map(|dir| {
-            // Without randomness the number alone must do: a file that exists is never opened.
-            let name = format!(
-                "ptc-stdout-{}-{:016x}.txt",
-                run.id,
-                random::u64().unwrap_or_default()
-            );
-            Spill::new(dir.clone(), name, config.max_spill_bytes)
-        });
+    fn new(run: &'a Arc<Inner>, mut launched: Launched, deadline: Option<Instant>) -> Self {
+        let pipes = (launched.stdout.take(), launched.stderr.take());
+        let redactor = Arc::clone(&launched.redactor);
         Supervisor {
-            stdout: Stream::new(EventKind::Stdout, config.max_stdout_bytes, spill),
-            stderr: Stream::new(EventKind::Stderr, config.max_stderr_bytes, None),
             run,
             launched,
+            streams: run
+                .streams
+                .get_or_init(|| Streams::new(run, redactor, pipes.0, pipes.1)),
             phase: Phase::Running,
             deadline,
         }
-        .with_pipes()
-    }
-
-    fn with_pipes(mut self) -> Self {
-        self.stdout.pipe = self.launched.stdout.take();
-        self.stderr.pipe = self.launched.stderr.take();
-        self
     }
 
     fn supervise(mut self) -> Remains {
@@ -245,14 +225,14 @@ impl<'a> Supervisor<'a> {
 
     fn wait(&mut self) {
         let deadline = self.next_deadline();
-        let output = |stream: &Stream| match self.run.pulled.is_full() {
+        let [stdout, stderr] = match self.run.pulled.is_full() {
             // The script waits; whoever makes room wakes this thread.
-            true => -1,
-            false => stream.raw_fd(),
+            true => [PollFd::readable(-1); 2],
+            false => self.streams.poll_fds(),
         };
         let mut fds = [
-            PollFd::readable(output(&self.stdout)),
-            PollFd::readable(output(&self.stderr)),
+            stdout,
+            stderr,
             PollFd::readable(self.launched.child.exit_fd()),
             PollFd::readable(self.run.wake.fd()),
         ];
@@ -261,17 +241,12 @@ impl<'a> Supervisor<'a> {
             std::thread::yield_now();
         }
         self.run.wake.clear();
-        if fds[0].is_ready() {
-            self.stdout.read_some(self.run, &self.launched.redactor);
-        }
-        if fds[1].is_ready() {
-            self.stderr.read_some(self.run, &self.launched.redactor);
-        }
+        self.streams.read(self.run, &fds[..2]);
         self.exchange().wake_listener();
     }
 
     /// The end, in order: no calls any more, the group, the escapees, the pipes, the reaping, the directory.
-    fn settle(mut self) -> Remains {
+    fn settle(self) -> Remains {
         self.exchange().close();
         let _ = self.launched.child.kill();
         let marker = self.launched.marker.as_bytes();
@@ -285,12 +260,10 @@ impl<'a> Supervisor<'a> {
             exchange,
             setting,
             mut notes,
-            redactor,
             ..
         } = self.launched;
         let status = child.reap();
-        let (stdout, stdout_path) = self.stdout.finish(self.run, &redactor, &mut notes);
-        let (stderr, _) = self.stderr.finish(self.run, &redactor, &mut notes);
+        let written = self.streams.finish(self.run, &mut notes);
         let raised = stage.has_raised();
         let report = stage.report().filter(|report| says_not_started(report));
         if let Err(e) = stage.remove() {
@@ -311,9 +284,9 @@ impl<'a> Supervisor<'a> {
             report,
             raised,
             duration: self.run.began.elapsed(),
-            stdout,
-            stderr,
-            stdout_path,
+            stdout: written.stdout,
+            stderr: written.stderr,
+            stdout_path: written.stdout_path,
             survivors: sweep.survivors,
             calls: calls(&exchange),
             notes,
@@ -321,19 +294,15 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn drain(&mut self) {
+    fn drain(&self) {
         let deadline = deadline_after(DRAIN);
-        while self.stdout.is_open() || self.stderr.is_open() {
-            let mut fds = [
-                PollFd::readable(self.stdout.raw_fd()),
-                PollFd::readable(self.stderr.raw_fd()),
-            ];
+        while self.streams.is_open() {
+            let mut fds = self.streams.poll_fds();
             let ready = poll(&mut fds, deadline).unwrap_or(0);
             if ready == 0 {
                 return;
             }
-            self.stdout.read_some(self.run, &self.launched.redactor);
-            self.stderr.read_some(self.run, &self.launched.redactor);
+            self.streams.read(self.run, &fds);
             if has_passed(deadline) {
                 return;
             }
@@ -342,99 +311,6 @@ impl<'a> Supervisor<'a> {
 
     fn exchange(&self) -> &Arc<Exchange> {
         &self.launched.exchange
-    }
-}
-
-/// One of the script's output pipes with all that happens to its bytes on the way.
-struct Stream {
-    kind: EventKind,
-    /// `None` after its end or an error: polling it on would return at once, again and again.
-    pipe: Option<OwnedFd>,
-    redacting: RedactingStream,
-    recorder: Recorder,
-    /// Bytes as the script wrote them.
-    bytes: u64,
-    buffer: Vec<u8>,
-}
-
-impl Stream {
-    fn new(kind: EventKind, limit: usize, spill: Option<Spill>) -> Self {
-        Stream {
-            kind,
-            pipe: None,
-            redacting: RedactingStream::default(),
-            recorder: Recorder {
-                capture: Capture::new(limit),
-                spill,
-            },
-            bytes: 0,
-            buffer: vec![0; 64 * 1024],
-        }
-    }
-
-    fn is_open(&self) -> bool {
-        self.pipe.is_some()
-    }
-
-    fn raw_fd(&self) -> RawFd {
-        self.pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd)
-    }
-
-    /// Reads what is there, up to the budget.
-    fn read_some(&mut self, run: &Inner, redactor: &Redactor) {
-        let mut budget = READ_BUDGET;
-        while let (Some(pipe), true) = (&self.pipe, budget > 0) {
-            match fd::read(pipe.as_raw_fd(), &mut self.buffer) {
-                Ok(0) => self.pipe = None,
-                Ok(n) => {
-                    self.bytes += n as u64;
-                    budget = budget.saturating_sub(n);
-                    let clean = self.redacting.push(redactor, &self.buffer[..n]);
-                    record(&mut self.recorder, run, self.kind, &clean);
-                    // A short read has emptied the pipe.
-                    if n < self.buffer.len() {
-                        return;
-                    }
-                }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => self.pipe = None,
-            }
-        }
-    }
-
-    fn finish(
-        mut self,
-        run: &Inner,
-        redactor: &Redactor,
-        notes: &mut Vec<String>,
-    ) -> (StreamText, Option<PathBuf>) {
-        let rest = self.redacting.finish(redactor);
-        if !rest.is_empty() {
-            record(&mut self.recorder, run, self.kind, &rest);
-        }
-        let path = match self.recorder.spill.map(Spill::finish) {
-            None | Some(Ok(None)) => None,
-            Some(Ok(path)) => path,
-            Some(Err(problem)) => {
-                notes.push(format!("Note: {problem}."));
-                None
-            }
-        };
-        let captured = self.recorder.capture.finish(path.as_deref());
-        let text = StreamText {
-            // Removing escape sequences can bring a secret together that was written in pieces.
-            text: redactor.redact(&captured.text),
-            bytes: self.bytes,
-            truncated: captured.truncated,
-        };
-        (text, path)
-    }
-}
-
-fn record(recorder: &mut Recorder, run: &Inner, kind: EventKind, bytes: &[u8]) {
-    recorder.push(bytes);
-    if run.is_listened_to() && !bytes.is_empty() {
-        run.tell(Event::new(kind, bytes));
     }
 }
 
