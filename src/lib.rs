@@ -18,7 +18,7 @@
 //! | Starting a script costs the same in a host of any size, and none of the host's threads, handlers or locks notice it | `clone` with shared memory on a stack of its own, all signals blocked meanwhile; raw system calls only; errors come back through a close-on-exec pipe | `sys/spawn` |
 //! | The script gets no descriptor, signal mask, disposition or terminal of the host's | `close_range`, dispositions reset, empty mask, `setsid`, `/dev/null` | `sys/spawn/launch.rs` |
 //! | No signal meets a recycled pid | process descriptors; the leader stays unreaped until the last signal is sent | `sys/child` |
-//! | The exit status is right although the host ignores SIGCHLD or reaps every child | `waitid` by descriptor, then `PIDFD_GET_INFO`, else "unknown", said so | `sys/child/pidfd.rs` |
+//! | The exit status is right although the host ignores SIGCHLD or reaps every child | `waitid` by descriptor, then `PIDFD_GET_INFO`, then the word that the script's interpreter has left of its end, else "unknown", said so | `sys/child/pidfd.rs`, `python/boot.py` |
 //! | A run ends in time whatever the script does about it | deadline, SIGTERM and SIGCONT to the group, grace period, SIGKILL; one poll that waits for no callback and no pipe's end | `run/supervise.rs` |
 //! | Nothing of a run survives it | the group is killed after the leader's end as well; what left it is found by tag, session, marker and parents | `sys/scan` |
 //! | What was printed is there | pipes are read after the kill and before the result, bounded in memory, half a second at most | `run/supervise.rs`, `capture.rs` |
@@ -32,8 +32,8 @@
 //!
 //! Each mechanism that a kernel may lack has a fallback of plain POSIX, chosen when it is found missing, and with
 //! `--cfg ptc_portable` from the start. What remains open there is said in the modules: nobody can look for processes that
-//! left the group (`survivors` is null), a leash is watched by a thread of the script's interpreter, and an exit status
-//! that the host takes away is unknown.
+//! left the group (`survivors` is null), a leash is watched by a thread of the script's interpreter, and of an
+//! exit status that the host takes away there is only the interpreter's word.
 #![deny(unsafe_code)]
 
 /// The README's Rust host is compiled and run as a documentation test.

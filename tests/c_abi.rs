@@ -107,11 +107,15 @@ fn the_static_library_serves_as_well() {
     run(&program, "calls");
 }
 
-/// Runs the tests of a theme. A library inside somebody else's process has no business on its stderr.
+/// Runs the tests of a theme.
 fn run(program: &Path, theme: &str) {
-    let mut command = Command::new(program);
+    check(Command::new(program).arg(theme));
+}
+
+/// A library inside somebody else's process has no business on its stderr.
+fn check(command: &mut Command) {
     // Cargo's own search path, which tests inherit, may lead to an older library.
-    command.arg(theme).env_remove("LD_LIBRARY_PATH");
+    command.env_remove("LD_LIBRARY_PATH");
     let output = command.output().unwrap();
     let report = String::from_utf8_lossy(&output.stdout);
     println!("{report}");
@@ -148,6 +152,28 @@ fn engines() {
 #[test]
 fn a_good_guest() {
     run(harness(), "manners");
+}
+
+/// Kernels before 6.15 do not remember how a process ended that the host has reaped, those before 5.3 have no descriptors
+/// for processes.
+#[test]
+fn hosts_that_take_exit_statuses_away_on_older_kernels() {
+    let hosts = [
+        "a_host_that_ignores_sigchld",
+        "a_host_that_wants_no_zombies",
+        "a_host_that_reaps_every_child",
+        "a_host_that_reaps_in_its_handler",
+    ];
+    for lacking in ["pidfd_info", "pidfd"] {
+        for host in hosts {
+            let mut command = Command::new(harness());
+            check(
+                command
+                    .args(["manners", host])
+                    .env("PTC_TEST_DENY", lacking),
+            );
+        }
+    }
 }
 
 #[test]

@@ -10,6 +10,9 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _SCRIPT = os.path.join(_HERE, "script.py")
 _LEADER = os.getpid()
 
+# The file that says how the leader ends, where the engine wants one.
+_SAYS = []
+
 # A recursion's traceback keeps its first frame and this many of its last.
 _LAST_FRAMES = 20
 
@@ -31,6 +34,8 @@ def _start():
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.reconfigure(encoding="utf-8", errors="surrogatepass", line_buffering=True)
+    if "e" in flags:
+        _leave_word_of_the_end()
     _flush_on_sigterm()
     if "n" in flags:
         _only_check(module)
@@ -73,6 +78,7 @@ def _flush_on_sigterm():
                 stream.flush()
             except BaseException:
                 pass
+        _say_how_it_ends(-signum)
         _signal.signal(signum, _signal.SIG_DFL)
         os.kill(os.getpid(), signum)
 
@@ -100,6 +106,56 @@ def _flush_on_sigterm():
 
     _signal.signal(_signal.SIGTERM, flush_and_die)
     os.register_at_fork(before=hold, after_in_parent=let_go, after_in_child=forget)
+
+
+def _leave_word_of_the_end():
+    """Makes the leader say how it ends, for an engine whose host may take the exit status away: what sys.exit and
+    os._exit were given, or what is to be seen of the end when the interpreter closes down. A `raise SystemExit` by hand,
+    exec and what kills the process from outside leave no word."""
+    import atexit
+
+    main, asked = sys.modules["__main__"].__dict__, []
+    sys_exit, os_exit = sys.exit, os._exit
+
+    def exit(status=None):
+        asked[:] = [0 if status is None else status & 255 if isinstance(status, int) else 1]
+        sys_exit(status)
+
+    def _exit(status):
+        if isinstance(status, int):
+            _say_how_it_ends(status & 255)
+        os_exit(status)
+
+    def close_down():
+        # The interpreter takes `__file__` out of the script's names when it has run it, but not on its way out by
+        # SystemExit; what nobody has caught is the last value.
+        if "__file__" in main:
+            if asked:
+                _say_how_it_ends(asked[0])
+            return
+        error = getattr(sys, "last_value", None)
+        _say_how_it_ends(0 if error is None else -2 if isinstance(error, KeyboardInterrupt) else 1)
+
+    for theirs, ours in ((sys_exit, exit), (os_exit, _exit)):
+        ours.__doc__, ours.__module__, ours.__qualname__ = theirs.__doc__, theirs.__module__, theirs.__name__
+    sys.exit, os._exit = exit, _exit
+    # The first to be registered is the last to be called.
+    atexit.register(close_down)
+    _SAYS.append("status")
+
+
+def _say_how_it_ends(status):
+    """Writes down the exit code, or the signal as a negative number, if the engine wants to know."""
+    if not _SAYS or os.getpid() != _LEADER:
+        return
+    try:
+        fd = os.open(os.path.join(_HERE, _SAYS[0]), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            os.write(fd, str(status).encode("ascii"))
+        finally:
+            os.close(fd)
+    except OSError:
+        pass
 
 
 def _hold_leash(fd):
@@ -238,6 +294,7 @@ def _run_with_loop(code):
         if isinstance(error, KeyboardInterrupt):
             _end_by_sigint()
         return
+    _say_how_it_ends(0)
     raise SystemExit(0)
 
 

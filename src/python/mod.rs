@@ -51,6 +51,8 @@ pub(crate) struct Boot<'a> {
     pub(crate) watch_leash: bool,
     /// The script's text is searched for calls of tools that there are not: see [`worth_checking`].
     pub(crate) check: bool,
+    /// The leader leaves word of its exit status in the file `status`, since the host may take the system's away.
+    pub(crate) tell_status: bool,
     /// The interpreter ends after that search, which is made in any case: nothing of the script runs.
     pub(crate) only_check: bool,
 }
@@ -61,6 +63,7 @@ pub(crate) fn boot_value(boot: Boot) -> OsString {
     let mut value = Vec::new();
     value.extend(boot.watch_leash.then_some(b'l'));
     value.extend(boot.check.then_some(b'c'));
+    value.extend(boot.tell_status.then_some(b'e'));
     value.extend(boot.only_check.then_some(b'n'));
     value.push(b':');
     value.extend_from_slice(boot.module.as_bytes());

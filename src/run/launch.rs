@@ -7,7 +7,7 @@ use super::Inner;
 use crate::config::{IsolationLevel, Mode};
 use crate::python::{self, Boot, Environ, Interpreter, Interpreters};
 use crate::rpc::exchange::{Exchange, Observer, Policy};
-use crate::sys::child::Child;
+use crate::sys::child::{self, Child};
 use crate::sys::leash::Leash;
 use crate::sys::scan::Tag;
 use crate::sys::spawn::{self, Command, Step};
@@ -343,6 +343,7 @@ impl Launcher {
             import_dir: (run.plan.options.mode == Mode::Project).then_some(cwd),
             watch_leash: leash.descriptor_in_child().is_some(),
             check: self.worth_checking(run),
+            tell_status: !child::keeps_statuses(),
             only_check: run.plan.only_check,
         };
         let mut own: Vec<(&str, OsString)> = vec![

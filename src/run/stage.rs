@@ -1,6 +1,7 @@
 //! The staging directory: private, holding the script, the generated module and the socket, and gone with the run.
 
 use crate::python::Interpreter;
+use crate::sys::child::ExitStatus;
 use crate::sys::dir::{self, Dir};
 use crate::sys::socket;
 use std::io;
@@ -11,10 +12,14 @@ const SCRIPT: &str = "script.py";
 const SOCKET: &str = "s";
 const REPORT: &str = "report.json";
 const RAISED: &str = "raised";
+const STATUS: &str = "status";
 const TEMPORARY: &str = "tmp";
 
 /// A report is a few lines; a script that writes more into its place is not believed.
 const REPORT_BYTES: usize = 64 * 1024;
+
+/// An exit code has three digits, a signal two and a sign.
+const STATUS_BYTES: usize = 3;
 
 /// A staging directory with its files in place.
 #[derive(Debug)]
@@ -95,6 +100,15 @@ impl Stage {
     /// Whether the boot hook has seen the script end by an exception.
     pub(super) fn has_raised(&self) -> bool {
         self.dir.read_file(RAISED, 0).is_some()
+    }
+
+    /// How the script has ended by its own account; it may have left none, or a false one.
+    pub(super) fn told_status(&self) -> Option<ExitStatus> {
+        let told: i32 = self.dir.read_file(STATUS, STATUS_BYTES)?.parse().ok()?;
+        Some(match told {
+            0.. => ExitStatus::Exited(told),
+            _ => ExitStatus::Signaled(-told),
+        })
     }
 
     pub(super) fn remove(self) -> io::Result<()> {

@@ -262,7 +262,11 @@ impl<'a> Supervisor<'a> {
             mut notes,
             ..
         } = self.launched;
-        let status = child.reap();
+        let status = match child.reap() {
+            // The host has taken it away.
+            ExitStatus::Unknown => stage.told_status().unwrap_or(ExitStatus::Unknown),
+            known => known,
+        };
         let written = self.streams.finish(self.run, &mut notes);
         let raised = stage.has_raised();
         let report = stage.report().filter(|report| says_not_started(report));

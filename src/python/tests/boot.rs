@@ -16,9 +16,10 @@ fn the_boot_value_keeps_every_byte_of_a_path() {
         import_dir: Some(Path::new(dir)),
         watch_leash: true,
         check: true,
+        tell_status: true,
         only_check: false,
     };
-    assert_eq!(boot_value(boot).as_bytes(), b"lc:m:/a:b\xff c");
+    assert_eq!(boot_value(boot).as_bytes(), b"lce:m:/a:b\xff c");
     assert_eq!(
         boot_value(Boot {
             module: "m",
@@ -51,6 +52,100 @@ sys.stdout.write("\ud800\n")
         let expected = "__main__ script.py None True\nin the project\nTrue True 1 False\n\
             ['PTC_RPC_SOCKET', 'PTC_RPC_TOKEN']\nutf-8 surrogatepass True surrogatepass\nb'lone ?'\n\u{fffd}\u{fffd}\u{fffd}\n";
         assert_eq!(stdout, expected);
+    }
+}
+
+#[test]
+fn an_interpreter_that_is_asked_to_leaves_word_of_its_end() {
+    let cases = [
+        ("pass", "0"),
+        ("import sys; sys.exit()", "0"),
+        ("import sys; sys.exit(7)", "7"),
+        ("import sys; sys.exit(-1)", "255"),
+        ("import sys; sys.exit(True)", "1"),
+        ("import sys; sys.exit('a message')", "1"),
+        ("def main():\n    import sys\n    sys.exit(3)\nmain()", "3"),
+        (
+            "import sys\ntry:\n    sys.exit(4)\nexcept SystemExit:\n    pass",
+            "0",
+        ),
+        ("import os; os._exit(9)", "9"),
+        ("1 / 0", "1"),
+        ("import sys; sys.excepthook = lambda *e: None; 1 / 0", "1"),
+        (
+            "import sys\ntry:\n    1 / 0\nexcept Exception:\n    sys.excepthook(*sys.exc_info())",
+            "0",
+        ),
+        ("raise KeyboardInterrupt", "-2"),
+        ("import atexit, os; atexit.register(os._exit, 8)", "8"),
+        (
+            "import os, sys\nif os.fork():\n    os.wait()\nelse:\n    sys.exit(6)",
+            "0",
+        ),
+        (
+            "import threading, sys; threading.Thread(target=sys.exit, args=(5,)).start()",
+            "0",
+        ),
+        ("import asyncio; await asyncio.sleep(0)", "0"),
+        (
+            "import asyncio, sys; await asyncio.sleep(0); sys.exit(2)",
+            "2",
+        ),
+        ("import asyncio; await asyncio.sleep(0); 1 / 0", "1"),
+        ("def", "1"),
+        (
+            "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+            "-15",
+        ),
+        // Of these there is nothing to be seen.
+        ("raise SystemExit(3)", ""),
+        ("import os; os.kill(os.getpid(), 9)", ""),
+        ("import os; os.execv('/bin/true', ['true'])", ""),
+    ];
+    for python in pythons() {
+        let mut stage = Stage::new();
+        stage.flags.tell_status = true;
+        for (code, status) in cases {
+            let _ = fs::remove_file(stage.staging.0.join("status"));
+            let outcome = stage.run(python, code);
+            let told = fs::read_to_string(stage.staging.0.join("status")).unwrap_or_default();
+            let name = python.executable.display();
+            assert_eq!(told, status, "{name}: {code}");
+            let real = outcome.code.or(outcome.signal.map(|signal| -signal));
+            assert!(
+                told.is_empty() || real == told.parse().ok(),
+                "{name}: {code}: {real:?}"
+            );
+        }
+        stage.flags.tell_status = false;
+        stage.run(python, "import sys; sys.exit(7)");
+        assert!(!stage.staging.0.join("status").exists());
+    }
+}
+
+#[test]
+fn what_stands_in_for_sys_exit_looks_and_fails_like_it() {
+    let code = "
+import os, sys
+for f in (sys.exit, os._exit):
+    print(f.__module__, f.__qualname__, (f.__doc__ or '').splitlines()[0][:4])
+for wrong in (lambda: sys.exit(1, 2), lambda: os._exit('x'), lambda: os._exit()):
+    try:
+        wrong()
+    except TypeError as error:
+        print('TypeError')
+try:
+    sys.exit((1, 2))
+except SystemExit as error:
+    print(error.code)
+";
+    for python in pythons() {
+        let mut stage = Stage::new();
+        stage.flags.tell_status = true;
+        assert_eq!(
+            stage.run(python, code).clean(python),
+            "sys exit Exit\nposix _exit Exit\nTypeError\nTypeError\nTypeError\n(1, 2)\n"
+        );
     }
 }
 

@@ -72,6 +72,19 @@ enum Watch {
     Waiter(Waiter),
 }
 
+/// Whether the system keeps the exit status of a child that the host, and not this crate, has reaped. Not known before the
+/// first child has ended.
+#[cfg(all(target_os = "linux", not(ptc_portable)))]
+pub(crate) fn keeps_statuses() -> bool {
+    pidfd::keeps_statuses()
+}
+
+/// Whether the system keeps the exit status of a child that the host, and not this crate, has reaped: not known to POSIX.
+#[cfg(not(all(target_os = "linux", not(ptc_portable))))]
+pub(crate) fn keeps_statuses() -> bool {
+    false
+}
+
 impl Child {
     /// Takes charge of a process that was just made by this one. On failure it is killed and reaped.
     pub(in crate::sys) fn watch(pid: libc::pid_t, pidfd: Option<OwnedFd>) -> io::Result<Child> {

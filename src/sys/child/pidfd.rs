@@ -78,6 +78,14 @@ pub(in crate::sys) fn usable() -> bool {
     *USABLE.get_or_init(|| waits && send(own.as_raw_fd(), 0, 0).is_ok())
 }
 
+/// Whether a process of the past has shown that this kernel remembers how it ended: one that lives cannot.
+static REMEMBERS: OnceLock<bool> = OnceLock::new();
+
+/// Whether this kernel is known to remember how processes have ended. Not before the first was reaped.
+pub(super) fn keeps_statuses() -> bool {
+    !denied(Feature::Pidfd) && !denied(Feature::PidfdInfo) && REMEMBERS.get() == Some(&true)
+}
+
 /// Whether `error` is how a kernel or a container's filter says "no such thing".
 pub(super) fn is_unsupported(error: &io::Error) -> bool {
     matches!(
@@ -116,6 +124,9 @@ pub(super) fn is_unreaped(fd: &OwnedFd) -> bool {
 /// Lets the zombie go, if it is still there.
 pub(super) fn reap(fd: &OwnedFd) {
     let _ = wait::wait(libc::P_PIDFD, fd.as_raw_fd() as libc::id_t, libc::WNOHANG);
+    if !denied(Feature::PidfdInfo) {
+        REMEMBERS.get_or_init(|| matches!(exit_info(fd), Ok(Some(_))));
+    }
 }
 
 fn look(fd: &OwnedFd) -> io::Result<Found> {
