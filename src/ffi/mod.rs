@@ -34,6 +34,9 @@ mod event;
 
 mod result;
 
+#[cfg(test)]
+mod tests;
+
 pub use call::*;
 pub use engine::*;
 pub use error::*;
